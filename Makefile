@@ -1,0 +1,33 @@
+# SPDX-License-Identifier: Apache-2.0
+# The front door. CMake does the work; see README.md.
+PREFIX ?= /usr/local
+JOBS   ?= $(shell nproc)
+CTEST   = ctest --output-on-failure --timeout 300 -j2
+
+.PHONY: all build demo test test-all install format clean
+
+all: build
+
+build:
+	@scripts/setup
+	@cmake --preset release -DCMAKE_INSTALL_PREFIX=$(PREFIX) >build.log 2>&1 || { cat build.log; exit 1; }
+	@rm -f build.log
+	@cmake --build build -j $(JOBS) -- --quiet
+
+demo: build
+	@scripts/demo $(if $(TEXT),--text "$(TEXT)")
+
+test:
+	@scripts/test
+
+test-all:
+	@scripts/test --all
+
+install: build
+	@cmake --install build --prefix $(PREFIX)
+
+format:
+	@scripts/check-format --fix
+
+clean:
+	rm -rf build build-*

@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Types that every part of mtf shares: status codes, error messages and element types. */
+#ifndef MTF_TYPES_H
+#define MTF_TYPES_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* The result of a call that can fail. The values are the exit codes of the command line. */
+typedef enum mtf_status {
+    MTF_OK = 0,      /* done */
+    MTF_FAILED = 1,  /* failed while running: a file, the disk, a peer, a loss that is not finite */
+    MTF_INVALID = 2, /* the caller's input is wrong; nothing was changed */
+} mtf_status;
+
+/* A message for people. The first message that is stored stays; a zeroed struct is empty. */
+typedef struct mtf_err {
+    mtf_status status; /* MTF_OK while empty */
+    char text[1024];   /* one line without a newline: what was being done, to what, and the fix */
+} mtf_err;
+
+/* Element types of tensors. A bool is one byte, 0 or 1. */
+typedef enum mtf_dtype { MTF_F32, MTF_F64, MTF_I32, MTF_BOOL, MTF_NUM_DTYPES } mtf_dtype;
+
+/* Bytes of one element of `t`. */
+int64_t mtf_dtype_size(mtf_dtype t);
+
+/* "f32", "f64", "i32" or "bool"; the string is static. */
+const char *mtf_dtype_name(mtf_dtype t);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Products of two tensors as batched matrix products: C[batch, m, n] = sum over k A[batch, m, k] *
+ * B[batch, k, n], where batch, m, n and k are each any number of dims with any strides.
+ *
+ * The wrapper brings a product into a form that the library is fast at, and it is the only file
+ * that knows the library. Invariant: C is compact in memory as a whole, so every element of C is
+ * written exactly once; A and B are only read and may be any strided views. */
+#ifndef KERNELS_GEMM_H
+#define KERNELS_GEMM_H
+
+#include "base/err.h"
+#include "base/kernel.h"
+
+enum { GEMM_MAX_DIMS = 8 };
+
+typedef struct gemm_dim {
+    int64_t n;       /* elements; may be 0 or 1 */
+    int64_t a, b, c; /* strides in elements; 0 where the operand lacks the dim */
+} gemm_dim;
+
+typedef struct gemm_desc {
+    mtf_dtype dtype; /* of A, B and C: f32, f64 or i32 */
+    int nbatch, nm, nn, nk;
+    gemm_dim batch[GEMM_MAX_DIMS], m[GEMM_MAX_DIMS], n[GEMM_MAX_DIMS], k[GEMM_MAX_DIMS];
+} gemm_desc;
+
+typedef struct gemm gemm;
+
+/* A plan for the product, made once and then cached for the life of the process by shape, strides
+ * and type; thread-safe. Fails (MTF_INVALID) where the library offers only an implementation named
+ * ref*. The pointer is borrowed. */
+mtf_status gemm_get(const gemm_desc *d, const gemm **out, mtf_err *err);
+
+/* Bytes of scratch that one worker needs for one grain. */
+int64_t gemm_workspace(const gemm *g);
+
+/* Grains of the product: a function of the sizes only. */
+int64_t gemm_grains(const gemm *g);
+
+/* Computes grains [begin, end) of C. `work` belongs to the calling worker, is aligned to 64 bytes
+ * and holds gemm_workspace() bytes. Bits do not depend on how grains are dealt out. */
+void gemm_run(const gemm *g, const void *a, const void *b, void *c, void *work, int64_t begin,
+              int64_t end);
+
+/* The name of the implementation that runs, as the library gives it, or "own". */
+const char *gemm_impl(const gemm *g);
+
+/* The library's name and version, for --version; "none" where it was built without. */
+const char *gemm_library(void);
+
+#endif

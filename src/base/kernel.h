@@ -56,6 +56,28 @@ typedef struct kernel_args {
 /* Computes grains [begin, end). */
 typedef void kernel_fn(const kernel_args *k, int64_t begin, int64_t end);
 
+/* A run of elements for an elementwise function: out[i] = f(in0[i * stride0], ...). */
+enum { TILE_MAX_IN = 4 };
+typedef struct tile {
+    int64_t n;
+    const void *in[TILE_MAX_IN];
+    int64_t stride[TILE_MAX_IN]; /* in elements; 0 for an operand that is broadcast along the run */
+    void *out;                   /* compact; may be in[k] where stride[k] is 1 */
+    mtf_dtype in_dtype, dtype;   /* of the last operand and of out */
+    const void *attr;
+    const kernel_run *run;
+    uint64_t index; /* row-major index of out[0] in the whole tensor, of the full batch */
+} tile;
+
+typedef void tile_fn(const tile *t);
+
+/* First member of the attributes of a row whose tiles ask for `index`: which dim of the result, if
+ * any, is the batch that microbatches cut, and its size in the full batch. */
+typedef struct tile_origin {
+    int batch_dim; /* -1: none */
+    int64_t batch_full;
+} tile_origin;
+
 /* How many grains the work has; a function of the sizes only. */
 typedef int64_t kernel_grains_fn(const kernel_args *k);
 

@@ -1,0 +1,151 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Operations: functions that add nodes to a graph.
+ *
+ * Every function returns the new tensor, owned by the graph, or NULL after an error (see
+ * mtf/graph.h). Dims match by name, whatever their order. Shapes are written [batch io]. Elementwise
+ * functions of several operands broadcast: the result has the longer shape where one operand's dims
+ * all stand in the other, else the first's dims followed by those that it lacks. Types must be
+ * equal unless said otherwise. Building is local; every rank builds the same graph. */
+#ifndef MTF_OPS_H
+#define MTF_OPS_H
+
+#include "mtf/graph.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* ---- sources ---- */
+
+/* A value that the caller gives for every run. */
+mtf_tensor *mtf_placeholder(mtf_graph *g, const char *name, mtf_shape shape, mtf_dtype type);
+/* State that lives across runs. `initial` has the variable's shape and type (usually a constant or
+ * a random tensor) and is computed when the session is initialised. Only trainable variables are
+ * updated by optimisers. Every read in a run sees the value from before the run. */
+mtf_tensor *mtf_variable(mtf_graph *g, const char *name, mtf_tensor *initial, bool trainable);
+/* The variable's value after the run is `value`. Takes effect where it is listed as an update of a
+ * program; at most one assignment of a variable per program. */
+mtf_tensor *mtf_assign(mtf_tensor *variable, mtf_tensor *value);
+/* The same value everywhere. */
+mtf_tensor *mtf_constant(mtf_graph *g, double value, mtf_shape shape, mtf_dtype type);
+/* out[d] = d, for f32, f64 or i32. */
+mtf_tensor *mtf_range(mtf_graph *g, mtf_dim dim, mtf_dtype type);
+
+/* Random tensors. A value depends on the seed of the run, the name's path, the step of the run and
+ * the element's global index, never on mesh or layout (DESIGN 7). Types f32 and f64. */
+mtf_tensor *mtf_random_uniform(mtf_graph *g, const char *name, mtf_shape shape, mtf_dtype type,
+                               double low, double high);
+mtf_tensor *mtf_random_normal(mtf_graph *g, const char *name, mtf_shape shape, mtf_dtype type,
+                              double mean, double stddev);
+/* A normal distribution cut at two standard deviations from its mean. */
+mtf_tensor *mtf_random_truncated_normal(mtf_graph *g, const char *name, mtf_shape shape,
+                                        mtf_dtype type, double mean, double stddev);
+/* Each element is 0 with probability `rate` in [0, 1), else x / (1 - rate). Rate 0 returns x. */
+mtf_tensor *mtf_dropout(mtf_tensor *x, const char *name, double rate);
+/* Says that the dim called `name` is a microbatch of a batch of `full` sequences: random values of
+ * tensors with this dim are those of the full batch, at the run's batch offset. */
+void mtf_graph_set_batch(mtf_graph *g, const char *name, int64_t full);
+
+/* ---- elementwise, one operand; f32 and f64 unless said otherwise ---- */
+
+mtf_tensor *mtf_identity(mtf_tensor *x);
+mtf_tensor *mtf_negative(mtf_tensor *x); /* i32 too */
+mtf_tensor *mtf_abs(mtf_tensor *x);      /* i32 too; gradient sign(x) */
+mtf_tensor *mtf_sign(mtf_tensor *x);     /* i32 too; no gradient */
+mtf_tensor *mtf_square(mtf_tensor *x);   /* i32 too */
+mtf_tensor *mtf_reciprocal(mtf_tensor *x);
+mtf_tensor *mtf_sqrt(mtf_tensor *x);
+mtf_tensor *mtf_rsqrt(mtf_tensor *x);
+mtf_tensor *mtf_exp(mtf_tensor *x);
+mtf_tensor *mtf_log(mtf_tensor *x);
+mtf_tensor *mtf_sin(mtf_tensor *x);
+mtf_tensor *mtf_cos(mtf_tensor *x);
+mtf_tensor *mtf_tanh(mtf_tensor *x);
+mtf_tensor *mtf_sigmoid(mtf_tensor *x);
+mtf_tensor *mtf_relu(mtf_tensor *x); /* gradient 0 at 0 */
+mtf_tensor *mtf_leaky_relu(mtf_tensor *x, double alpha);
+mtf_tensor *mtf_elu(mtf_tensor *x);
+mtf_tensor *mtf_selu(mtf_tensor *x);
+mtf_tensor *mtf_softplus(mtf_tensor *x);
+/* 0.5 x (1 + tanh(sqrt(2/pi) (x + 0.044715 x^3))) */
+mtf_tensor *mtf_gelu(mtf_tensor *x);
+mtf_tensor *mtf_swish(mtf_tensor *x);       /* x sigmoid(x) */
+mtf_tensor *mtf_logical_not(mtf_tensor *x); /* bool */
+mtf_tensor *mtf_cast(mtf_tensor *x, mtf_dtype type); /* any to any; to i32 truncates */
+mtf_tensor *mtf_stop_gradient(mtf_tensor *x);        /* any type */
+mtf_tensor *mtf_scale(mtf_tensor *x, double factor); /* x * factor */
+mtf_tensor *mtf_offset(mtf_tensor *x, double term);  /* x + term */
+
+/* ---- elementwise, several operands; f32, f64 and i32 unless said otherwise ---- */
+
+mtf_tensor *mtf_add(mtf_tensor *x, mtf_tensor *y);
+mtf_tensor *mtf_add_n(int n, mtf_tensor *const *xs); /* at least one */
+mtf_tensor *mtf_sub(mtf_tensor *x, mtf_tensor *y);
+mtf_tensor *mtf_mul(mtf_tensor *x, mtf_tensor *y);
+mtf_tensor *mtf_div(mtf_tensor *x, mtf_tensor *y); /* f32, f64 */
+/* x^y; NaN for a negative x and a y that is no integer. f32, f64. */
+mtf_tensor *mtf_pow(mtf_tensor *x, mtf_tensor *y);
+mtf_tensor *mtf_maximum(mtf_tensor *x, mtf_tensor *y); /* NaN wins; the gradient is halved at ties */
+mtf_tensor *mtf_minimum(mtf_tensor *x, mtf_tensor *y);
+mtf_tensor *mtf_floordiv(mtf_tensor *x, mtf_tensor *y); /* rounds down; i32: x / 0 is 0 */
+mtf_tensor *mtf_mod(mtf_tensor *x, mtf_tensor *y);      /* sign of y; i32: x mod 0 is 0 */
+mtf_tensor *mtf_less(mtf_tensor *x, mtf_tensor *y);     /* comparisons give bool */
+mtf_tensor *mtf_less_equal(mtf_tensor *x, mtf_tensor *y);
+mtf_tensor *mtf_greater(mtf_tensor *x, mtf_tensor *y);
+mtf_tensor *mtf_greater_equal(mtf_tensor *x, mtf_tensor *y);
+mtf_tensor *mtf_equal(mtf_tensor *x, mtf_tensor *y);
+mtf_tensor *mtf_not_equal(mtf_tensor *x, mtf_tensor *y);
+mtf_tensor *mtf_logical_and(mtf_tensor *x, mtf_tensor *y); /* bool */
+mtf_tensor *mtf_logical_or(mtf_tensor *x, mtf_tensor *y);  /* bool */
+/* a where the bool `condition` holds, else b. A NaN in the other branch does not leak. Any type. */
+mtf_tensor *mtf_where(mtf_tensor *condition, mtf_tensor *a, mtf_tensor *b);
+
+/* ---- products and reductions ---- */
+
+/* The product of n operands, summed over all dims that `output` lacks. `output` may have dims that
+ * no operand has: the result is repeated along them. f32, f64, i32. */
+mtf_tensor *mtf_einsum(int n, mtf_tensor *const *xs, mtf_shape output);
+/* mtf_einsum of two. */
+mtf_tensor *mtf_matmul(mtf_tensor *x, mtf_tensor *y, mtf_shape output);
+
+/* Reductions to the dims of `output` (a subset of x's, in any order). */
+mtf_tensor *mtf_reduce_sum(mtf_tensor *x, mtf_shape output);
+mtf_tensor *mtf_reduce_mean(mtf_tensor *x, mtf_shape output); /* f32, f64 */
+/* The gradient is shared equally among tied elements. NaN wins. */
+mtf_tensor *mtf_reduce_max(mtf_tensor *x, mtf_shape output);
+mtf_tensor *mtf_reduce_min(mtf_tensor *x, mtf_shape output);
+/* log(sum(exp(x))) without overflow. f32, f64. */
+mtf_tensor *mtf_reduce_logsumexp(mtf_tensor *x, mtf_shape output);
+/* Along the one dim called `dim`; shape of x. f32, f64. */
+mtf_tensor *mtf_softmax(mtf_tensor *x, const char *dim);
+mtf_tensor *mtf_log_softmax(mtf_tensor *x, const char *dim);
+
+/* ---- shape ---- */
+
+/* Repeats x along the dims that it lacks; `shape` has all dims of x, in any order. */
+mtf_tensor *mtf_broadcast(mtf_tensor *x, mtf_shape shape);
+/* The same dims in another order. */
+mtf_tensor *mtf_transpose(mtf_tensor *x, mtf_shape shape);
+/* The same elements in row-major order under another shape of equal size. */
+mtf_tensor *mtf_reshape(mtf_tensor *x, mtf_shape shape);
+/* x with its dim `from` called `to`. */
+mtf_tensor *mtf_rename(mtf_tensor *x, const char *from, const char *to);
+/* out[.., i, ..] = x[.., i - offset, ..] along `dim`; zeros come in, or with `wrap` the other end. */
+mtf_tensor *mtf_shift(mtf_tensor *x, const char *dim, int64_t offset, bool wrap);
+
+/* ---- indexing; indices are i32 ---- */
+
+/* out = table at indices along the table's dim `dim`: the dims of indices, then those of the table
+ * without `dim` that indices lack. Dims that both have are matched. Outside of [0, size): zero. */
+mtf_tensor *mtf_gather(mtf_tensor *table, mtf_tensor *indices, const char *dim);
+/* A tensor of zeros with shape `output`, which has `dim`; every element of `updates` is added at the
+ * place along `dim` that `indices` name; indices outside are dropped. The transpose of gather. */
+mtf_tensor *mtf_scatter_add(mtf_tensor *updates, mtf_tensor *indices, const char *dim,
+                            mtf_shape output);
+/* `on` where dim's index equals the index, else `off`; dims of indices, then `dim`. */
+mtf_tensor *mtf_one_hot(mtf_tensor *indices, mtf_dim dim, double on, double off, mtf_dtype type);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

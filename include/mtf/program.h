@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Programs: what a graph becomes under a mesh and a layout. One program serves every processor. */
+#ifndef MTF_PROGRAM_H
+#define MTF_PROGRAM_H
+
+#include "mtf/graph.h"
+#include "mtf/mesh.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct mtf_program mtf_program;
+
+/* What a program computes. All arrays are read during the call only. */
+typedef struct mtf_request {
+    const char *name;           /* for messages; NULL is "program" */
+    int nfetches;
+    mtf_tensor *const *fetches; /* tensors whose values a run returns */
+    int nupdates;
+    mtf_tensor *const *updates; /* results of mtf_assign that a run carries out */
+    bool no_buckets;            /* keep every reduction a call of its own */
+} mtf_request;
+
+/* Compiles. Fails (NULL, MTF_INVALID) where the graph has an error, where a layout cuts two dims of
+ * one tensor over the same axis, where a fetch is NULL, where a variable is assigned twice. Cost does
+ * not grow with the number of processors. Graph, mesh and layout must outlive the program. Local;
+ * all ranks compile the same program. */
+mtf_program *mtf_compile(mtf_graph *g, const mtf_mesh *m, const mtf_layout *l,
+                         const mtf_request *r, mtf_err *err);
+
+/* Compiles the program that gives every variable its initial value. */
+mtf_program *mtf_compile_initial(mtf_graph *g, const mtf_mesh *m, const mtf_layout *l,
+                                 mtf_err *err);
+void mtf_program_free(mtf_program **p);
+
+/* The program as text, one instruction per line. */
+void mtf_program_print(const mtf_program *p, FILE *f);
+
+/* The instructions as a JSON array: op, name, axes, elements (of the local operand), bytes (sent by
+ * the busiest processor under the bandwidth-optimal schedule), flops. One line, no newline. */
+void mtf_program_json(const mtf_program *p, FILE *f);
+
+/* Totals of one processor, the largest. */
+typedef struct mtf_totals {
+    double flops;         /* per run */
+    double sent_bytes;    /* per run, over all collectives */
+    int64_t peak_bytes;   /* memory in all: state, values, scratch of collectives */
+    int64_t state_bytes;  /* of variables */
+    int64_t instructions;
+} mtf_totals;
+mtf_totals mtf_program_totals(const mtf_program *p);
+
+/* A hash of the program's text; equal programs have equal hashes. */
+uint64_t mtf_program_hash(const mtf_program *p);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Planted faults: mistakes that a test build can be told to make, one at a time, to show that a test
+ * would see them. MTF_FAULT names one; in a normal build every FAULT is false and costs nothing. */
+#ifndef BASE_FAULT_H
+#define BASE_FAULT_H
+
+#include <stdbool.h>
+
+/* Name as in MTF_FAULT; the tests that must see it stand in tests/faults.txt. */
+#define FAULT_LIST(F)                                                                              \
+    F(FAULT_DROP_ALL_REDUCE, "drop_all_reduce")                                                    \
+    F(FAULT_WRONG_AXIS, "wrong_axis")                                                              \
+    F(FAULT_GATHER_OFFSET, "gather_offset")                                                        \
+    F(FAULT_ONE_HOT_OFFSET, "one_hot_offset")                                                      \
+    F(FAULT_RANGE_OFFSET, "range_offset")                                                          \
+    F(FAULT_DROPOUT_OFFSET, "dropout_offset")                                                      \
+    F(FAULT_MASK_OFFSET, "mask_offset")                                                            \
+    F(FAULT_LOCAL_MEAN, "local_mean")                                                              \
+    F(FAULT_EINSUM_GRADIENT, "einsum_gradient")                                                    \
+    F(FAULT_NORM_REPLICAS, "norm_replicas")                                                        \
+    F(FAULT_SPLIT_ORDER, "split_order")                                                            \
+    F(FAULT_BLOCK_BOUND, "block_bound")                                                            \
+    F(FAULT_INPLACE_EARLY, "inplace_early")                                                        \
+    F(FAULT_RESUME_SLOT, "resume_slot")                                                            \
+    F(FAULT_RESUME_POSITION, "resume_position")                                                    \
+    F(FAULT_RESUME_STEP, "resume_step")                                                            \
+    F(FAULT_SHUFFLE_RANK, "shuffle_rank")
+
+#define FAULT_ENUM(id, name) id,
+typedef enum fault { FAULT_LIST(FAULT_ENUM) FAULT_COUNT } fault;
+
+#ifdef MTF_FAULTS
+#define FAULT(id) fault_is_planted(id)
+#else
+#define FAULT(id) false
+#endif
+
+/* Is this the fault that MTF_FAULT names? An unknown name ends the process. */
+bool fault_is_planted(fault id);
+
+#endif

@@ -1,0 +1,82 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * The graph inside: nodes in creation order, which is a topological order. Knows no mesh, no layout
+ * and no memory. Invariant: a node never changes once its builder has returned it. */
+#ifndef GRAPH_GRAPH_H
+#define GRAPH_GRAPH_H
+
+#include "base/err.h"
+#include "base/mem.h"
+#include "mtf/graph.h"
+
+typedef struct mtf_node mtf_node;
+typedef struct op op;
+
+struct mtf_tensor {
+    mtf_node *node;
+    int index; /* which output of the node */
+    mtf_dtype dtype;
+    mtf_shape shape; /* names are interned in the graph: equal names have equal pointers */
+};
+
+struct mtf_node {
+    const op *op;
+    mtf_graph *graph;
+    int id;           /* position in the graph; -1 for a node made while lowering */
+    const char *name; /* full path */
+    int nin, nout;
+    mtf_tensor **in;
+    mtf_tensor *out; /* array of nout */
+    void *attr;      /* op->attr_size bytes */
+};
+
+struct mtf_graph {
+    arena *mem;
+    mtf_err err;
+    mtf_node **node;
+    int64_t nnodes, nodes_cap;
+    const char **names; /* hash table of interned strings */
+    int64_t nnames, names_cap;
+    const char *scope;   /* "" or "a/b/" */
+    const char **scopes; /* the stack below */
+    int64_t nscopes, scopes_cap;
+    int64_t *uses; /* per interned name slot: how often a node took it */
+    const char *batch_name; /* the dim that microbatches cut, or NULL (mtf_graph_set_batch) */
+    int64_t batch_full;     /* its size in the full batch */
+};
+
+/* The one pointer for a name in this graph. */
+const char *graph_intern(mtf_graph *g, const char *name);
+
+/* The path for a node: scope + name, made unique with _1, _2, ... */
+const char *graph_unique_name(mtf_graph *g, const char *name);
+
+/* The path that graph_unique_name would give, without taking it. */
+const char *graph_peek_name(mtf_graph *g, const char *name);
+
+/* Stores a graph error (the first one stays) and returns NULL. */
+__attribute__((format(printf, 2, 3))) mtf_tensor *graph_fail(mtf_graph *g, const char *fmt, ...);
+
+/* Interns the names of `s`; an error where a dim is repeated, has no legal name or no size. `what`
+ * names the thing in the message. */
+bool graph_check_shape(mtf_graph *g, mtf_shape *s, const char *what);
+
+/* Builds a node of row `op`: checks, infers, appends. `name` may be NULL (the row's name is used).
+ * The attributes are copied. Returns the first output or NULL; further outputs are node->out[i].
+ * Any NULL among `in` gives NULL. */
+mtf_tensor *graph_add(mtf_graph *g, const op *row, const char *name, int nin, mtf_tensor *const *in,
+                      const void *attr);
+
+/* As graph_add, but the node is not part of the graph: its memory is in `mem`. For lowering. */
+mtf_node *graph_detached(mtf_graph *g, arena *mem, const op *row, const mtf_node *origin, int nin,
+                         mtf_tensor *const *in, const void *attr);
+
+/* "[batch=8 io=4]" in one of a few static buffers of the thread. */
+const char *shape_text(const mtf_shape *s);
+bool shape_equal(const mtf_shape *a, const mtf_shape *b);
+/* Position of an interned name, or -1. */
+int shape_find(const mtf_shape *s, const char *interned);
+
+/* Prints one node as in mtf_graph_print. */
+void node_print(const mtf_node *n, FILE *f);
+
+#endif

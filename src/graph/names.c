@@ -1,0 +1,93 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Names of a graph: interned strings, scopes and unique paths. */
+#include <stdio.h>
+#include <string.h>
+
+#include "graph/graph.h"
+
+static uint64_t hash_text(const char *s)
+{
+    uint64_t h = 1469598103934665603u;
+    for (; *s; s++) h = (h ^ (unsigned char)*s) * 1099511628211u;
+    return h;
+}
+
+static int64_t slot_of(const mtf_graph *g, const char *name)
+{
+    int64_t i = (int64_t)(hash_text(name) & (uint64_t)(g->names_cap - 1));
+    while (g->names[i] && strcmp(g->names[i], name) != 0) i = (i + 1) & (g->names_cap - 1);
+    return i;
+}
+
+static void grow_table(mtf_graph *g)
+{
+    const int64_t old_cap = g->names_cap;
+    const char **old = g->names;
+    int64_t *old_uses = g->uses;
+    g->names_cap = old_cap ? 2 * old_cap : 64;
+    g->names = mem_zalloc((size_t)g->names_cap * sizeof *g->names);
+    g->uses = mem_zalloc((size_t)g->names_cap * sizeof *g->uses);
+    for (int64_t i = 0; i < old_cap; i++) {
+        if (!old[i]) continue;
+        const int64_t to = slot_of(g, old[i]);
+        g->names[to] = old[i];
+        g->uses[to] = old_uses[i];
+    }
+    mem_free(old);
+    mem_free(old_uses);
+}
+
+const char *graph_intern(mtf_graph *g, const char *name)
+{
+    if (2 * (g->nnames + 1) > g->names_cap) grow_table(g);
+    const int64_t at = slot_of(g, name);
+    if (!g->names[at]) {
+        g->names[at] = arena_strdup(g->mem, name);
+        g->nnames++;
+    }
+    return g->names[at];
+}
+
+/* "a", "a" and a user's own "a_1" must all differ. */
+static const char *free_name(mtf_graph *g, const char *name)
+{
+    char path[1024];
+    snprintf(path, sizeof path, "%s%s", g->scope, name);
+    const char *base = graph_intern(g, path), *unique = base;
+    for (int64_t count = g->uses[slot_of(g, base)]; g->uses[slot_of(g, unique)] > 0; count++) {
+        snprintf(path, sizeof path, "%s_%lld", base, (long long)count);
+        unique = graph_intern(g, path);
+    }
+    return unique;
+}
+
+const char *graph_peek_name(mtf_graph *g, const char *name)
+{
+    return free_name(g, name);
+}
+
+const char *graph_unique_name(mtf_graph *g, const char *name)
+{
+    char path[1024];
+    const char *unique = free_name(g, name);
+    g->uses[slot_of(g, unique)]++;
+    snprintf(path, sizeof path, "%s%s", g->scope, name);
+    const char *base = graph_intern(g, path);
+    if (base != unique) g->uses[slot_of(g, base)]++;
+    return unique;
+}
+
+void mtf_scope_push(mtf_graph *g, const char *name)
+{
+    mem_grow((void **)&g->scopes, g->nscopes, &g->scopes_cap, sizeof *g->scopes);
+    g->scopes[g->nscopes++] = g->scope;
+    g->scope = arena_printf(g->mem, "%s%s/", g->scope, name);
+}
+
+void mtf_scope_pop(mtf_graph *g)
+{
+    if (g->nscopes > 0)
+        g->scope = g->scopes[--g->nscopes];
+    else
+        graph_fail(g, "mtf_scope_pop without a matching mtf_scope_push");
+}

@@ -1,0 +1,130 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * An operation is one row: everything that any stage must know about it. A NULL field means the
+ * documented default, which is right for most operations. */
+#ifndef GRAPH_OP_H
+#define GRAPH_OP_H
+
+#include "base/kernel.h"
+#include "graph/graph.h"
+
+/* What a dim of the iteration space means for a result that is cut along it (DESIGN 4). */
+typedef enum role { ROLE_MAP, ROLE_SUM, ROLE_MAX, ROLE_MIN, ROLE_WHOLE } role;
+
+enum {
+    TRAIT_TILE = 1 << 0,    /* one function over a tile; every dim is MAP */
+    TRAIT_INPLACE = 1 << 1, /* an output may take the memory of an operand of the same block */
+    TRAIT_VIEW = 1 << 2,    /* the output is the operand's memory under other names */
+    TRAIT_RANDOM = 1 << 3,  /* depends on seed and step: never shared, never folded */
+    TRAIT_STATE = 1 << 4,   /* reads a variable */
+    TRAIT_FEED = 1 << 5,    /* is given by the caller for every run */
+    TRAIT_ASSIGN = 1 << 6,  /* writes its input 0 to its variable */
+    TRAIT_NO_GRAD = 1 << 7, /* stops gradients */
+    TRAIT_INDEX = 1 << 8,   /* a tile that asks for the global index; attr begins with tile_origin */
+    TRAIT_COMPOSED = 1 << 9, /* no node has this row: it holds the samples of a composition */
+};
+
+/* How an attribute is printed, compared and hashed. */
+typedef enum field_kind {
+    FIELD_INT,   /* int */
+    FIELD_I64,   /* int64_t */
+    FIELD_U64,   /* uint64_t */
+    FIELD_F64,   /* double */
+    FIELD_NAME,  /* const char *, interned or NULL */
+    FIELD_DTYPE, /* mtf_dtype */
+    FIELD_SHAPE, /* mtf_shape with interned names */
+} field_kind;
+
+typedef struct op_field {
+    const char *name;
+    field_kind kind;
+    size_t offset;
+} op_field;
+
+#define OP_FIELD(type, member, field_kind_)                                                        \
+    {                                                                                              \
+#member, field_kind_, offsetof(type, member)                                               \
+    }
+
+/* Lowering by hand: opaque here, implemented by the partitioner. */
+typedef struct lowering lowering;
+
+struct op {
+    const char *name; /* as printed */
+    const char *doc;  /* one line: the index formula */
+    int nin;          /* operands; -1: any number, at least one */
+    int nout;         /* results; 0 means 1 */
+    unsigned traits;
+    size_t attr_size;
+    const op_field *fields; /* ends with a NULL name; NULL: no attributes */
+
+    /* Fills the shapes and types of n->out. On a mistake calls graph_fail and returns false. */
+    bool (*infer)(mtf_graph *g, mtf_node *n);
+    /* Role of a dim. NULL: MAP where an output has it, else SUM. */
+    role (*role)(const mtf_node *n, const char *dim);
+    /* Does the operation commute with SUM when exactly the operands in `mask` are partial sums over
+     * the same axes? NULL: never. */
+    bool (*linear)(const mtf_node *n, unsigned mask);
+    /* Given dy[i] per output (NULL: zero), sets dx[k] per input (NULL: none). NULL: no gradient. */
+    void (*grad)(mtf_node *n, mtf_tensor *const *dy, mtf_tensor **dx);
+
+    tile_fn *tile;            /* for TRAIT_TILE */
+    kernel_fn *kernel;        /* reference; NULL with TRAIT_TILE: loops over tiles */
+    kernel_grains_fn *grains; /* NULL: one grain, or by elements with TRAIT_TILE */
+    /* Floating-point operations for local extents per dim of the iteration space; NULL: one per
+     * point of it. */
+    double (*cost)(const mtf_node *n, const kernel_args *k);
+    /* Own partitioning. NULL: generic. Returns false after storing an error. */
+    bool (*lower)(lowering *l, mtf_node *n);
+    /* Instance k of the tests, or NULL when there are no more. */
+    mtf_tensor *(*sample)(mtf_graph *g, int k);
+};
+
+/* All rows, for tests, printers and documentation. */
+extern const op *const op_rows[];
+extern const int op_count;
+
+/* Dims of the node's iteration space in order: outputs' dims first, then further inputs' dims.
+ * Returns their number. */
+int op_space(const mtf_node *n, mtf_dim *dims);
+role op_role(const mtf_node *n, const char *dim);
+bool op_linear(const mtf_node *n, unsigned mask);
+
+/* The node that gives a variable its initial value; the variable that an assignment writes. Both
+ * are implemented beside their rows. */
+mtf_tensor *graph_initial_assign(mtf_graph *g, mtf_tensor *variable);
+const mtf_node *graph_assigned_variable(const mtf_node *assign);
+
+/* Attributes as " key=value ..." into f; equality; hash. */
+void op_print_attr(const op *row, const void *attr, FILE *f);
+bool op_equal_attr(const op *row, const void *a, const void *b);
+uint64_t op_hash_attr(const op *row, const void *attr);
+
+/* What a `lower` function may do; values are handles of the partitioner. */
+typedef int lowered; /* a program value, or -1 after an error */
+/* The value of input k of the node, at home. */
+lowered lower_input(lowering *l, const mtf_node *n, int k);
+/* The partitioning that rows without `lower` get. */
+bool lower_generic(lowering *l, mtf_node *n);
+/* Gathers dim `pos` of the value completely. */
+lowered lower_gather(lowering *l, lowered v, int pos);
+/* Cuts dim `pos`, which must be whole, as the layout asks for the dim name `as`. */
+lowered lower_slice(lowering *l, lowered v, int pos, const char *as);
+/* Is dim `pos` of the value cut over more than one processor, and do the layouts cut the names a
+ * and b over the same axes? */
+bool lower_is_split(lowering *l, lowered v, int pos);
+bool lower_same_split(lowering *l, const char *a, const char *b);
+/* The memory of v under a new shape; `from[i]` is the dim of v that dim i of the shape is a
+ * renaming of and takes its split from, or -1 for a whole dim. */
+lowered lower_view(lowering *l, const mtf_node *n, lowered v, const mtf_shape *shape,
+                   const int *from);
+/* Partitions a detached node whose inputs are tensors of `n` or of earlier detached nodes. */
+mtf_tensor *lower_node(lowering *l, const mtf_node *n, const op *row, int nin,
+                       mtf_tensor *const *in, const void *attr);
+/* Local elements of a dim on the largest processor. */
+int64_t lower_local(lowering *l, const mtf_dim *d);
+/* Declares the value of output i of the node. */
+void lower_output(lowering *l, const mtf_node *n, int i, lowered v);
+/* The value of a tensor that was partitioned before. */
+lowered lower_value(lowering *l, const mtf_tensor *t);
+
+#endif

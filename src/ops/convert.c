@@ -1,0 +1,284 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Elementwise rows with an attribute, and those that pass their operand on: scale, offset,
+ * leaky_relu, cast, identity, stop_gradient. */
+#include "mtf/ops.h"
+#include "ops/rows.h"
+#include "ops/tile.h"
+
+typedef struct number_attr {
+    double value;
+} number_attr;
+
+static const op_field number_fields[] = {OP_FIELD(number_attr, value, FIELD_F64), {0}};
+
+static mtf_tensor *build(const op *row, mtf_tensor *x, const void *attr)
+{
+    return x ? graph_add(x->node->graph, row, NULL, 1, &x, attr) : NULL;
+}
+
+static double value_of(const mtf_node *n)
+{
+    return ((const number_attr *)n->attr)->value;
+}
+
+static bool linear(const mtf_node *n, unsigned mask)
+{
+    (void)n;
+    return mask == 1;
+}
+
+#define NUMBER_TILE(name, expr)                                                                    \
+    TILE_BODY(name)                                                                                \
+    {                                                                                              \
+        const double v = ((const number_attr *)t->attr)->value;                                    \
+        if (t->dtype == MTF_F64) {                                                                 \
+            const double c = v;                                                                    \
+            TILE_1(double, double, expr);                                                          \
+        } else if (t->dtype == MTF_F32) {                                                          \
+            const float c = (float)v;                                                              \
+            TILE_1(float, float, expr);                                                            \
+        } else {                                                                                   \
+            const double c = v;                                                                    \
+            TILE_1(int32_t, int32_t, expr);                                                        \
+        }                                                                                          \
+    }                                                                                              \
+    TILE_VARIANTS(name)
+
+static const mtf_shape ab = {.rank = 2, .dim = {{"a", 4}, {"b", 6}}};
+
+/* ---- scale ---- */
+
+NUMBER_TILE(scale_tile, x *c)
+
+static void scale_grad(mtf_node *n, mtf_tensor *const *dy, mtf_tensor **dx)
+{
+    dx[0] = mtf_scale(dy[0], value_of(n));
+}
+
+static mtf_tensor *scale_sample(mtf_graph *g, int k)
+{
+    return k < 1 ? mtf_scale(sample_normal(g, ab), -1.5) : NULL;
+}
+
+const op op_scale = {
+    .name = "scale",
+    .doc = "out = x * value",
+    .nin = 1,
+    .traits = TRAIT_TILE | TRAIT_INPLACE,
+    .attr_size = sizeof(number_attr),
+    .fields = number_fields,
+    .infer = tile_infer_number1,
+    .linear = linear,
+    .grad = scale_grad,
+    .tile = scale_tile,
+    .sample = scale_sample,
+};
+
+mtf_tensor *mtf_scale(mtf_tensor *x, double factor)
+{
+    return build(&op_scale, x, &(number_attr){factor});
+}
+
+/* ---- offset ---- */
+
+NUMBER_TILE(offset_tile, x + c)
+
+static void pass_grad(mtf_node *n, mtf_tensor *const *dy, mtf_tensor **dx)
+{
+    (void)n;
+    dx[0] = dy[0];
+}
+
+static mtf_tensor *offset_sample(mtf_graph *g, int k)
+{
+    return k < 1 ? mtf_offset(sample_normal(g, ab), 0.75) : NULL;
+}
+
+const op op_offset = {
+    .name = "offset",
+    .doc = "out = x + value",
+    .nin = 1,
+    .traits = TRAIT_TILE | TRAIT_INPLACE,
+    .attr_size = sizeof(number_attr),
+    .fields = number_fields,
+    .infer = tile_infer_number1,
+    .grad = pass_grad,
+    .tile = offset_tile,
+    .sample = offset_sample,
+};
+
+mtf_tensor *mtf_offset(mtf_tensor *x, double term)
+{
+    return build(&op_offset, x, &(number_attr){term});
+}
+
+/* ---- leaky_relu ---- */
+
+NUMBER_TILE(leaky_relu_tile, x > 0 ? x : x * c)
+
+static void leaky_relu_grad(mtf_node *n, mtf_tensor *const *dy, mtf_tensor **dx)
+{
+    mtf_tensor *zero = mtf_constant(n->graph, 0.0, MTF_SCALAR, dy[0]->dtype);
+    dx[0] = mtf_where(mtf_greater(n->in[0], zero), dy[0], mtf_scale(dy[0], value_of(n)));
+}
+
+static mtf_tensor *leaky_relu_sample(mtf_graph *g, int k)
+{
+    return k < 1 ? mtf_leaky_relu(sample_normal(g, ab), 0.2) : NULL;
+}
+
+const op op_leaky_relu = {
+    .name = "leaky_relu",
+    .doc = "out = x above 0, else x * value",
+    .nin = 1,
+    .traits = TRAIT_TILE | TRAIT_INPLACE,
+    .attr_size = sizeof(number_attr),
+    .fields = number_fields,
+    .infer = tile_infer_float1,
+    .grad = leaky_relu_grad,
+    .tile = leaky_relu_tile,
+    .sample = leaky_relu_sample,
+};
+
+mtf_tensor *mtf_leaky_relu(mtf_tensor *x, double alpha)
+{
+    return build(&op_leaky_relu, x, &(number_attr){alpha});
+}
+
+/* ---- cast ---- */
+
+typedef struct cast_attr {
+    mtf_dtype type;
+} cast_attr;
+
+static const op_field cast_fields[] = {OP_FIELD(cast_attr, type, FIELD_DTYPE), {0}};
+
+/* To i32 truncates towards zero and saturates; NaN becomes 0. To bool: is it not zero. */
+static inline __attribute__((always_inline)) int32_t to_i32(double x)
+{
+    if (x != x) return 0;
+    return x >= 2147483647.0 ? INT32_MAX : x <= -2147483648.0 ? INT32_MIN : (int32_t)x;
+}
+
+#define CAST_FROM(T)                                                                               \
+    do {                                                                                           \
+        switch (t->dtype) {                                                                        \
+        case MTF_F32: TILE_1(T, float, x); break;                                                  \
+        case MTF_F64: TILE_1(T, double, x); break;                                                 \
+        case MTF_I32: TILE_1(T, int32_t, to_i32((double)x)); break;                                \
+        default: TILE_1(T, uint8_t, x != 0); break;                                                \
+        }                                                                                          \
+    } while (0)
+
+TILE_BODY(cast_tile)
+{
+    switch (t->in_dtype) {
+    case MTF_F32: CAST_FROM(float); break;
+    case MTF_F64: CAST_FROM(double); break;
+    case MTF_I32: CAST_FROM(int32_t); break;
+    default: CAST_FROM(uint8_t); break;
+    }
+}
+TILE_VARIANTS(cast_tile)
+
+static bool cast_infer(mtf_graph *g, mtf_node *n)
+{
+    (void)g;
+    n->out[0].shape = n->in[0]->shape;
+    n->out[0].dtype = ((const cast_attr *)n->attr)->type;
+    return true;
+}
+
+/* Widening commutes with sums up to rounding of the wider type; narrowing does not. */
+static bool cast_linear(const mtf_node *n, unsigned mask)
+{
+    return mask == 1 && n->in[0]->dtype == MTF_F32 && n->out[0].dtype == MTF_F64;
+}
+
+static void cast_grad(mtf_node *n, mtf_tensor *const *dy, mtf_tensor **dx)
+{
+    if ((1u << n->in[0]->dtype) & TYPES_FLOAT) dx[0] = mtf_cast(dy[0], n->in[0]->dtype);
+}
+
+static mtf_tensor *cast_sample(mtf_graph *g, int k)
+{
+    switch (k) {
+    case 0: return mtf_cast(mtf_scale(mtf_cast(sample_normal(g, ab), MTF_F32), 2.0), MTF_F64);
+    case 1: return mtf_cast(sample_integers(g, ab), MTF_F64);
+    case 2: return mtf_cast(sample_normal(g, ab), MTF_I32);
+    case 3: return mtf_cast(sample_flags(g, ab), MTF_F64);
+    case 4: return mtf_cast(sample_integers(g, ab), MTF_BOOL);
+    }
+    return NULL;
+}
+
+const op op_cast = {
+    .name = "cast",
+    .doc = "out = x as another type",
+    .nin = 1,
+    .traits = TRAIT_TILE,
+    .attr_size = sizeof(cast_attr),
+    .fields = cast_fields,
+    .infer = cast_infer,
+    .linear = cast_linear,
+    .grad = cast_grad,
+    .tile = cast_tile,
+    .sample = cast_sample,
+};
+
+mtf_tensor *mtf_cast(mtf_tensor *x, mtf_dtype type)
+{
+    if (x && x->dtype == type) return x;
+    return build(&op_cast, x, &(cast_attr){type});
+}
+
+/* ---- identity and stop_gradient ---- */
+
+static bool copy_infer(mtf_graph *g, mtf_node *n)
+{
+    (void)g;
+    n->out[0].shape = n->in[0]->shape;
+    n->out[0].dtype = n->in[0]->dtype;
+    return true;
+}
+
+static mtf_tensor *identity_sample(mtf_graph *g, int k)
+{
+    return k < 1 ? mtf_identity(sample_normal(g, ab)) : NULL;
+}
+
+const op op_identity = {
+    .name = "identity",
+    .doc = "out = x",
+    .nin = 1,
+    .traits = TRAIT_VIEW,
+    .infer = copy_infer,
+    .linear = linear,
+    .grad = pass_grad,
+    .sample = identity_sample,
+};
+
+mtf_tensor *mtf_identity(mtf_tensor *x)
+{
+    return build(&op_identity, x, NULL);
+}
+
+static mtf_tensor *stop_sample(mtf_graph *g, int k)
+{
+    return k < 1 ? mtf_stop_gradient(sample_normal(g, ab)) : NULL;
+}
+
+const op op_stop_gradient = {
+    .name = "stop_gradient",
+    .doc = "out = x; gradients stop here",
+    .nin = 1,
+    .traits = TRAIT_VIEW | TRAIT_NO_GRAD,
+    .infer = copy_infer,
+    .linear = linear,
+    .sample = stop_sample,
+};
+
+mtf_tensor *mtf_stop_gradient(mtf_tensor *x)
+{
+    return build(&op_stop_gradient, x, NULL);
+}

@@ -1,0 +1,298 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * einsum: the product of its operands, summed over the dims that the output lacks.
+ *
+ * The builder leaves simple rows only: a dim of one operand that nobody else and not the output has
+ * is summed away before, a new dim of the output is a broadcast after. So every reduced dim of the
+ * row stands in at least two operands. More than two operands are ordered when the row is lowered,
+ * where local sizes are known. */
+#include "base/fault.h"
+#include "mtf/ops.h"
+#include "ops/nest.h"
+#include "ops/rows.h"
+#include "ops/tile.h"
+
+typedef struct einsum_attr {
+    mtf_shape output;
+} einsum_attr;
+
+static const op_field fields[] = {OP_FIELD(einsum_attr, output, FIELD_SHAPE), {0}};
+
+static bool infer(mtf_graph *g, mtf_node *n)
+{
+    einsum_attr *a = n->attr;
+    if (!graph_check_shape(g, &a->output, n->name)) return false;
+    n->out[0].shape = a->output;
+    n->out[0].dtype = n->in[0]->dtype;
+    for (int i = 0; i < n->nin; i++)
+        if (n->in[i]->dtype != n->in[0]->dtype || n->in[i]->dtype == MTF_BOOL) {
+            graph_fail(g, "einsum '%s': the operands have the types %s and %s; they must be equal "
+                          "and not bool",
+                       n->name, mtf_dtype_name(n->in[0]->dtype), mtf_dtype_name(n->in[i]->dtype));
+            return false;
+        }
+    for (int i = 0; i < a->output.rank; i++)
+        for (int j = 0; j < n->nin; j++) {
+            const mtf_shape *s = &n->in[j]->shape;
+            const int at = shape_find(s, a->output.dim[i].name);
+            if (at < 0 || s->dim[at].size == a->output.dim[i].size) continue;
+            graph_fail(g, "einsum '%s': dim %s has size %lld in operand %d and %lld in the output",
+                       n->name, a->output.dim[i].name, (long long)s->dim[at].size, j,
+                       (long long)a->output.dim[i].size);
+            return false;
+        }
+    return true;
+}
+
+static bool linear(const mtf_node *n, unsigned mask)
+{
+    (void)n;
+    return mask && (mask & (mask - 1)) == 0;
+}
+
+static void grad(mtf_node *n, mtf_tensor *const *dy, mtf_tensor **dx)
+{
+    for (int i = 0; i < n->nin; i++) {
+        mtf_tensor *others[KERNEL_MAX_IN] = {dy[0]};
+        int count = 1;
+        for (int j = 0; j < n->nin; j++)
+            if (j != i) others[count++] = n->in[j];
+        if (FAULT(FAULT_EINSUM_GRADIENT) && n->nin == 2 &&
+            shape_equal(&n->in[0]->shape, &n->in[1]->shape))
+            others[1] = n->in[i];
+        dx[i] = mtf_einsum(count, others, n->in[i]->shape);
+    }
+}
+
+/* Two flops per point of the iteration space and operand beyond the first. */
+static double cost(const mtf_node *n, const kernel_args *k)
+{
+    double points = 1;
+    for (int i = 0; i < k->space; i++) points *= (double)k->dim[i].local;
+    return points * (n->nin > 1 ? 2.0 * (n->nin - 1) : 1.0);
+}
+
+/* ---- reference kernel for two operands ---- */
+
+typedef struct dot {
+    const kernel_args *k;
+    double sum;
+    float sum32;
+    uint32_t sum_int;
+} dot;
+
+static void dot_run(void *ctx, int64_t n, const int64_t *at, const int64_t *stride)
+{
+    dot *d = ctx;
+    for (int64_t i = 0; i < n; i++) {
+        const int64_t a = at[0] + i * stride[0], b = at[1] + i * stride[1];
+        switch (d->k->out[0].dtype) {
+        case MTF_F32:
+            d->sum32 += ((const float *)d->k->in[0].data)[a] * ((const float *)d->k->in[1].data)[b];
+            break;
+        case MTF_F64:
+            d->sum += ((const double *)d->k->in[0].data)[a] * ((const double *)d->k->in[1].data)[b];
+            break;
+        default:
+            d->sum_int += (uint32_t)((const int32_t *)d->k->in[0].data)[a] *
+                          (uint32_t)((const int32_t *)d->k->in[1].data)[b];
+            break;
+        }
+    }
+}
+
+typedef struct product {
+    const kernel_args *k;
+    nest reduced;
+} product;
+
+static void output_run(void *ctx, int64_t n, const int64_t *at, const int64_t *stride)
+{
+    const product *p = ctx;
+    for (int64_t i = 0; i < n; i++) {
+        dot d = {.k = p->k};
+        const int64_t base[2] = {at[0] + i * stride[0], at[1] + i * stride[1]};
+        const int64_t out = at[2] + i * stride[2];
+        nest_run(&p->reduced, base, dot_run, &d);
+        switch (p->k->out[0].dtype) {
+        case MTF_F32: ((float *)p->k->out[0].data)[out] = d.sum32; break;
+        case MTF_F64: ((double *)p->k->out[0].data)[out] = d.sum; break;
+        default: ((int32_t *)p->k->out[0].data)[out] = (int32_t)d.sum_int; break;
+        }
+    }
+}
+
+static void kernel(const kernel_args *k, int64_t begin, int64_t end)
+{
+    (void)begin, (void)end;
+    const kernel_view *views[] = {&k->in[0], &k->in[1], &k->out[0]};
+    product p = {.k = k, .reduced = {.views = 2}};
+    nest kept = {.views = 3};
+    for (int d = 0; d < k->space; d++) {
+        if (d < k->out[0].rank)
+            nest_add(&kept, k, d, views);
+        else
+            nest_add(&p.reduced, k, d, views);
+    }
+    nest_run(&kept, NULL, output_run, &p);
+}
+
+/* ---- order of many operands: dynamic programming over subsets, by local work ---- */
+
+typedef struct plan {
+    lowering *l;
+    const mtf_node *n;
+    mtf_shape shape[1 << KERNEL_MAX_IN]; /* of the product of a subset */
+    double cost[1 << KERNEL_MAX_IN];
+    int left[1 << KERNEL_MAX_IN]; /* one half of the best cut of a subset */
+} plan;
+
+/* Dims of the product of `set` that something outside of it, or the output, still needs. */
+static mtf_shape subset_shape(const mtf_node *n, int set)
+{
+    mtf_shape s = MTF_SCALAR;
+    for (int i = 0; i < n->nin; i++) {
+        if (!(set >> i & 1)) continue;
+        for (int j = 0; j < n->in[i]->shape.rank; j++) {
+            const mtf_dim d = n->in[i]->shape.dim[j];
+            bool needed = shape_find(&n->out[0].shape, d.name) >= 0;
+            for (int o = 0; o < n->nin; o++)
+                needed = needed ||
+                         (!(set >> o & 1) && shape_find(&n->in[o]->shape, d.name) >= 0);
+            if (needed && shape_find(&s, d.name) < 0) s = mtf_shape_with(s, d);
+        }
+    }
+    return s;
+}
+
+static double pair_cost(const plan *p, int a, int b)
+{
+    const mtf_shape *x = &p->shape[a], *y = &p->shape[b];
+    double points = 1;
+    for (int i = 0; i < x->rank; i++) points *= (double)lower_local(p->l, &x->dim[i]);
+    for (int i = 0; i < y->rank; i++)
+        if (shape_find(x, y->dim[i].name) < 0) points *= (double)lower_local(p->l, &y->dim[i]);
+    return points;
+}
+
+static mtf_tensor *emit(plan *p, int set)
+{
+    if ((set & (set - 1)) == 0) return p->n->in[__builtin_ctz((unsigned)set)];
+    mtf_tensor *in[2] = {emit(p, p->left[set]), emit(p, set & ~p->left[set])};
+    const bool all = set == (1 << p->n->nin) - 1;
+    const einsum_attr a = {all ? p->n->out[0].shape : p->shape[set]};
+    return in[0] && in[1] ? lower_node(p->l, p->n, &op_einsum, 2, in, &a) : NULL;
+}
+
+static bool lower(lowering *l, mtf_node *n)
+{
+    if (n->nin == 2) return lower_generic(l, n);
+    const int all = (1 << n->nin) - 1;
+    plan *p = mem_zalloc(sizeof *p);
+    *p = (plan){.l = l, .n = n};
+    for (int set = 1; set <= all; set++) {
+        p->shape[set] = subset_shape(n, set);
+        if ((set & (set - 1)) == 0) continue;
+        p->cost[set] = -1;
+        for (int a = (set - 1) & set; a; a = (a - 1) & set) {
+            const double c = p->cost[a] + p->cost[set & ~a] + pair_cost(p, a, set & ~a);
+            if (p->cost[set] >= 0 && c >= p->cost[set]) continue;
+            p->cost[set] = c;
+            p->left[set] = a;
+        }
+    }
+    mtf_tensor *t = emit(p, all);
+    if (t) lower_output(l, n, 0, lower_value(l, t));
+    mem_free(p);
+    return t != NULL;
+}
+
+/* ---- builder ---- */
+
+/* Dims of xs[i] that neither the output nor another operand has are summed at once. */
+static mtf_tensor *without_private_dims(int n, mtf_tensor *const *xs, int i, const mtf_shape *output)
+{
+    mtf_shape kept = MTF_SCALAR;
+    for (int d = 0; d < xs[i]->shape.rank; d++) {
+        const mtf_dim dim = xs[i]->shape.dim[d];
+        bool needed = shape_find(output, dim.name) >= 0;
+        for (int j = 0; j < n; j++)
+            needed = needed || (j != i && shape_find(&xs[j]->shape, dim.name) >= 0);
+        if (needed) kept = mtf_shape_with(kept, dim);
+    }
+    return kept.rank == xs[i]->shape.rank ? xs[i] : mtf_reduce_sum(xs[i], kept);
+}
+
+static bool all_there(int n, mtf_tensor *const *xs)
+{
+    for (int i = 0; i < n; i++)
+        if (!xs[i]) return false;
+    return n > 0;
+}
+
+mtf_tensor *mtf_einsum(int n, mtf_tensor *const *xs, mtf_shape output)
+{
+    if (!all_there(n, xs)) return NULL;
+    mtf_graph *g = xs[0]->node->graph;
+    if (n > KERNEL_MAX_IN)
+        return graph_fail(g, "einsum: %d operands; at most %d are possible", n, KERNEL_MAX_IN);
+    if (!graph_check_shape(g, &output, "einsum")) return NULL;
+    mtf_tensor *in[KERNEL_MAX_IN];
+    mtf_shape known = MTF_SCALAR;
+    for (int i = 0; i < n; i++) {
+        in[i] = without_private_dims(n, xs, i, &output);
+        if (!in[i]) return NULL;
+    }
+    for (int i = 0; i < output.rank; i++)
+        for (int j = 0; j < n; j++)
+            if (shape_find(&in[j]->shape, output.dim[i].name) >= 0) {
+                known = mtf_shape_with(known, output.dim[i]);
+                break;
+            }
+    mtf_tensor *y = n == 1 ? mtf_reduce_sum(in[0], known)
+                           : graph_add(g, &op_einsum, NULL, n, in, &(einsum_attr){known});
+    return mtf_broadcast(y, output);
+}
+
+mtf_tensor *mtf_matmul(mtf_tensor *x, mtf_tensor *y, mtf_shape output)
+{
+    return mtf_einsum(2, (mtf_tensor *[]){x, y}, output);
+}
+
+static mtf_tensor *sample(mtf_graph *g, int k)
+{
+    const mtf_dim a = {"a", 4}, b = {"b", 6}, c = {"c", 5}, d = {"d", 3};
+    mtf_tensor *x[3];
+#define S(...) sample_normal(g, MTF_SHAPE(__VA_ARGS__))
+    switch (k) {
+    case 0: return mtf_matmul(S(a, b), S(b, c), MTF_SHAPE(a, c));
+    case 1: return mtf_matmul(S(a, b, d), S(a, d, c), MTF_SHAPE(a, b, c));
+    case 2: return mtf_matmul(S(a, b), S(c, b), MTF_SHAPE(c, a));
+    case 3: return mtf_matmul(S(a, b), S(a, b), MTF_SCALAR);
+    case 4: return mtf_matmul(S(a), S(b), MTF_SHAPE(a, b));
+    case 5:
+        x[0] = S(a, b), x[1] = S(b, c), x[2] = S(c, d);
+        return mtf_einsum(3, x, MTF_SHAPE(a, d));
+    case 6:
+        x[0] = S(a, b), x[1] = S(b, c), x[2] = S(a, c);
+        return mtf_einsum(3, x, MTF_SHAPE(b));
+    case 7: return mtf_matmul(S(a, b), S(b, c), MTF_SHAPE(a, d));
+    case 8: return mtf_matmul(S(a, b), S(a, b), MTF_SHAPE(b, a));
+    }
+#undef S
+    return NULL;
+}
+
+const op op_einsum = {
+    .name = "einsum",
+    .doc = "out = product of the operands, summed over the dims that the output lacks",
+    .nin = -1,
+    .attr_size = sizeof(einsum_attr),
+    .fields = fields,
+    .infer = infer,
+    .linear = linear,
+    .grad = grad,
+    .kernel = kernel,
+    .cost = cost,
+    .lower = lower,
+    .sample = sample,
+};

@@ -1,0 +1,215 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Random tensors and dropout. A value is a function of the run's seed and step, the stream (a hash
+ * of the node's path) and the element's global index, so it is the same under every layout. */
+#include "base/random.h"
+#include "base/fault.h"
+#include "mtf/ops.h"
+#include "ops/rows.h"
+#include "ops/tile.h"
+
+typedef struct random_attr {
+    tile_origin origin; /* first: TRAIT_INDEX */
+    uint64_t stream;
+    double a, b; /* low and high; mean and stddev; rate */
+    mtf_shape shape;
+    mtf_dtype type;
+} random_attr;
+
+static const op_field random_fields[] = {
+    OP_FIELD(random_attr, stream, FIELD_U64), OP_FIELD(random_attr, a, FIELD_F64),
+    OP_FIELD(random_attr, b, FIELD_F64), {0}};
+
+enum { RUN = 256 };
+
+static bool random_infer(mtf_graph *g, mtf_node *n)
+{
+    const random_attr *a = n->attr;
+    n->out[0].shape = a->shape;
+    n->out[0].dtype = a->type;
+    if ((1u << a->type) & TYPES_FLOAT) return true;
+    graph_fail(g, "%s '%s': the type %s is not possible; use f32 or f64", n->op->name, n->name,
+               mtf_dtype_name(a->type));
+    return false;
+}
+
+static void store(const tile *t, int64_t i, double v)
+{
+    if (t->dtype == MTF_F64)
+        ((double *)t->out)[i] = v;
+    else
+        ((float *)t->out)[i] = (float)v;
+}
+
+typedef double draw_fn(uint32_t u, double a, double b);
+
+static void fill(const tile *t, draw_fn *draw)
+{
+    const random_attr *a = t->attr;
+    const random_key key = random_key_of(t->run->seed, a->stream, t->run->step);
+    uint32_t u[RUN];
+    for (int64_t done = 0; done < t->n; done += RUN) {
+        const int64_t n = t->n - done < RUN ? t->n - done : RUN;
+        random_fill_u32(u, &key, t->index + (uint64_t)done, n);
+        for (int64_t i = 0; i < n; i++) store(t, done + i, draw(u[i], a->a, a->b));
+    }
+}
+
+static double draw_uniform(uint32_t u, double low, double high)
+{
+    return low + (high - low) * random_uniform(u);
+}
+
+static double draw_normal(uint32_t u, double mean, double stddev)
+{
+    return mean + stddev * random_normal(u);
+}
+
+static double draw_truncated(uint32_t u, double mean, double stddev)
+{
+    return mean + stddev * random_truncated_normal(u);
+}
+
+static void uniform_tile(const tile *t)
+{
+    fill(t, draw_uniform);
+}
+
+static void normal_tile(const tile *t)
+{
+    fill(t, draw_normal);
+}
+
+static void truncated_tile(const tile *t)
+{
+    fill(t, draw_truncated);
+}
+
+static tile_origin origin_of(const mtf_graph *g, const mtf_shape *s)
+{
+    const int at = g->batch_name ? mtf_shape_find(s, g->batch_name) : -1;
+    return (tile_origin){.batch_dim = at, .batch_full = at >= 0 ? g->batch_full : 0};
+}
+
+void mtf_graph_set_batch(mtf_graph *g, const char *name, int64_t full)
+{
+    g->batch_name = graph_intern(g, name);
+    g->batch_full = full;
+}
+
+static mtf_tensor *build(mtf_graph *g, const op *row, const char *name, int nin, mtf_tensor **in,
+                         random_attr a)
+{
+    if (g->err.status != MTF_OK) return NULL;
+    const char *given = name && *name ? name : row->name;
+    a.origin = origin_of(g, &a.shape);
+    if (!a.stream) a.stream = random_stream(graph_peek_name(g, given));
+    return graph_add(g, row, given, nin, in, &a);
+}
+
+static const mtf_shape ab = {.rank = 2, .dim = {{"a", 5}, {"b", 6}}};
+
+static mtf_tensor *uniform_sample(mtf_graph *g, int k)
+{
+    return k < 1 ? mtf_random_uniform(g, "u", ab, MTF_F64, -1.0, 3.0) : NULL;
+}
+
+static mtf_tensor *normal_sample(mtf_graph *g, int k)
+{
+    return k < 1 ? mtf_random_normal(g, "n", ab, MTF_F64, 0.0, 1.0) : NULL;
+}
+
+static mtf_tensor *truncated_sample(mtf_graph *g, int k)
+{
+    return k < 1 ? mtf_random_truncated_normal(g, "t", ab, MTF_F64, 1.0, 0.5) : NULL;
+}
+
+#define ROW(fn, documentation, tile_function, sampler)                                             \
+    const op op_random_##fn = {                                                                    \
+        .name = "random_" #fn,                                                                     \
+        .doc = documentation,                                                                      \
+        .nin = 0,                                                                                  \
+        .traits = TRAIT_TILE | TRAIT_INDEX | TRAIT_RANDOM,                                         \
+        .attr_size = sizeof(random_attr),                                                          \
+        .fields = random_fields,                                                                   \
+        .infer = random_infer,                                                                     \
+        .tile = tile_function,                                                                     \
+        .sample = sampler,                                                                         \
+    };                                                                                             \
+    mtf_tensor *mtf_random_##fn(mtf_graph *g, const char *name, mtf_shape shape, mtf_dtype type,   \
+                                double first, double second)                                      \
+    {                                                                                              \
+        const random_attr a = {.a = first, .b = second, .shape = shape, .type = type};             \
+        return build(g, &op_random_##fn, name, 0, NULL, a);                                        \
+    }
+
+ROW(uniform, "out = uniform in [a, b)", uniform_tile, uniform_sample)
+ROW(normal, "out = normal with mean a and standard deviation b", normal_tile, normal_sample)
+ROW(truncated_normal, "out = normal with mean a and standard deviation b, within 2 b of a",
+    truncated_tile, truncated_sample)
+
+/* ---- dropout ---- */
+
+static void dropout_tile(const tile *t)
+{
+    const random_attr *a = t->attr;
+    const random_key key = random_key_of(t->run->seed, a->stream, t->run->step);
+    const uint32_t keep = random_threshold(1.0 - a->a);
+    const double factor = 1.0 / (1.0 - a->a);
+    const uint64_t index = FAULT(FAULT_DROPOUT_OFFSET) ? 0 : t->index;
+    uint32_t u[RUN];
+    for (int64_t done = 0; done < t->n; done += RUN) {
+        const int64_t n = t->n - done < RUN ? t->n - done : RUN, s = t->stride[0];
+        random_fill_u32(u, &key, index + (uint64_t)done, n);
+        if (t->dtype == MTF_F64) {
+            const double *x = (const double *)t->in[0] + done * s;
+            double *o = (double *)t->out + done;
+            for (int64_t i = 0; i < n; i++) o[i] = u[i] < keep ? x[i * s] * factor : 0.0;
+        } else {
+            const float *x = (const float *)t->in[0] + done * s, f = (float)factor;
+            float *o = (float *)t->out + done;
+            for (int64_t i = 0; i < n; i++) o[i] = u[i] < keep ? x[i * s] * f : 0.0f;
+        }
+    }
+}
+
+static bool dropout_linear(const mtf_node *n, unsigned mask)
+{
+    (void)n;
+    return mask == 1;
+}
+
+static void dropout_grad(mtf_node *n, mtf_tensor *const *dy, mtf_tensor **dx)
+{
+    mtf_tensor *d = dy[0];
+    dx[0] = build(n->graph, &op_dropout, NULL, 1, &d, *(const random_attr *)n->attr);
+}
+
+static mtf_tensor *dropout_sample(mtf_graph *g, int k)
+{
+    return k < 1 ? mtf_dropout(sample_normal(g, ab), "drop", 0.4) : NULL;
+}
+
+const op op_dropout = {
+    .name = "dropout",
+    .doc = "out = 0 with probability a, else x / (1 - a)",
+    .nin = 1,
+    .traits = TRAIT_TILE | TRAIT_INDEX | TRAIT_RANDOM | TRAIT_INPLACE,
+    .attr_size = sizeof(random_attr),
+    .fields = random_fields,
+    .infer = random_infer,
+    .linear = dropout_linear,
+    .grad = dropout_grad,
+    .tile = dropout_tile,
+    .sample = dropout_sample,
+};
+
+mtf_tensor *mtf_dropout(mtf_tensor *x, const char *name, double rate)
+{
+    if (!x) return NULL;
+    if (!(rate >= 0.0 && rate < 1.0))
+        return graph_fail(x->node->graph, "dropout '%s': the rate is %g; it must be in [0, 1)",
+                          name, rate);
+    if (rate == 0.0) return x;
+    const random_attr a = {.a = rate, .shape = x->shape, .type = x->dtype};
+    return build(x->node->graph, &op_dropout, name, 1, &x, a);
+}

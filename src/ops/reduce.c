@@ -1,0 +1,222 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Reductions over dims. A dim that the output lacks is reduced: SUM, MAX or MIN over blocks. */
+#include "base/fault.h"
+#include "mtf/ops.h"
+#include "ops/reduce_kernel.h"
+#include "ops/rows.h"
+#include "ops/tile.h"
+
+typedef struct reduce_attr {
+    mtf_shape output;
+} reduce_attr;
+
+static const op_field fields[] = {OP_FIELD(reduce_attr, output, FIELD_SHAPE), {0}};
+
+static bool infer_for(mtf_graph *g, mtf_node *n, unsigned types)
+{
+    reduce_attr *a = n->attr;
+    const mtf_tensor *x = n->in[0];
+    if (!graph_check_shape(g, &a->output, n->name)) return false;
+    for (int i = 0; i < a->output.rank; i++) {
+        const mtf_dim d = a->output.dim[i];
+        const int at = shape_find(&x->shape, d.name);
+        if (at >= 0 && x->shape.dim[at].size == d.size) continue;
+        graph_fail(g, "%s '%s': the output dim %s=%lld is no dim of the operand %s; use broadcast "
+                      "for new dims",
+                   n->op->name, n->name, d.name, (long long)d.size, shape_text(&x->shape));
+        return false;
+    }
+    n->out[0].shape = a->output;
+    n->out[0].dtype = x->dtype;
+    if (types & (1u << x->dtype)) return true;
+    graph_fail(g, "%s '%s': the type %s is not possible here; cast the operand", n->op->name,
+               n->name, mtf_dtype_name(x->dtype));
+    return false;
+}
+
+static bool infer_number(mtf_graph *g, mtf_node *n)
+{
+    return infer_for(g, n, TYPES_NUMBER);
+}
+
+static bool infer_float(mtf_graph *g, mtf_node *n)
+{
+    return infer_for(g, n, TYPES_FLOAT);
+}
+
+static bool linear(const mtf_node *n, unsigned mask)
+{
+    (void)n;
+    return mask == 1;
+}
+
+static role role_as(const mtf_node *n, const char *dim, role reduced)
+{
+    return shape_find(&n->out[0].shape, dim) >= 0 ? ROLE_MAP : reduced;
+}
+
+static role max_role(const mtf_node *n, const char *dim)
+{
+    return role_as(n, dim, ROLE_MAX);
+}
+
+static role min_role(const mtf_node *n, const char *dim)
+{
+    return role_as(n, dim, ROLE_MIN);
+}
+
+/* Elements of the whole operand per element of the result. */
+static double count_of(const mtf_node *n)
+{
+    return (double)mtf_shape_size(&n->in[0]->shape) / (double)mtf_shape_size(&n->out[0].shape);
+}
+
+static mtf_tensor *build(const op *row, mtf_tensor *x, const mtf_shape *output)
+{
+    return x ? graph_add(x->node->graph, row, NULL, 1, &x, &(reduce_attr){*output}) : NULL;
+}
+
+/* To one dim, to the other, to both in another order, to a scalar, of three dims. */
+static mtf_tensor *sample_with(mtf_graph *g, int k, const op *row,
+                               mtf_tensor *(*operand)(mtf_graph *, mtf_shape))
+{
+    const mtf_shape abc = MTF_SHAPE({"a", 4}, {"b", 6}, {"c", 5});
+    const mtf_shape to[] = {MTF_SHAPE({"a", 4}), MTF_SHAPE({"c", 5}),
+                            MTF_SHAPE({"c", 5}, {"a", 4}), MTF_SCALAR};
+    return k < 4 ? build(row, operand(g, abc), &to[k]) : NULL;
+}
+
+#define SAMPLE(fn, operand)                                                                        \
+    static mtf_tensor *fn##_sample(mtf_graph *g, int k)                                            \
+    {                                                                                              \
+        return sample_with(g, k, &op_reduce_##fn, operand);                                        \
+    }
+SAMPLE(sum, sample_normal)
+SAMPLE(mean, sample_normal)
+SAMPLE(max, sample_ties)
+SAMPLE(min, sample_ties)
+
+/* ---- sum ---- */
+
+static void sum_kernel(const kernel_args *k, int64_t begin, int64_t end)
+{
+    reduce_run(k, REDUCE_SUM, 1.0, begin, end);
+}
+
+static void sum_grad(mtf_node *n, mtf_tensor *const *dy, mtf_tensor **dx)
+{
+    dx[0] = mtf_broadcast(dy[0], n->in[0]->shape);
+}
+
+const op op_reduce_sum = {
+    .name = "reduce_sum",
+    .doc = "out = sum of x over the dims that the output lacks",
+    .nin = 1,
+    .attr_size = sizeof(reduce_attr),
+    .fields = fields,
+    .infer = infer_number,
+    .linear = linear,
+    .grad = sum_grad,
+    .kernel = sum_kernel,
+    .grains = reduce_grains,
+    .sample = sum_sample,
+};
+
+mtf_tensor *mtf_reduce_sum(mtf_tensor *x, mtf_shape output)
+{
+    if (x && output.rank == x->shape.rank) return mtf_transpose(x, output);
+    return build(&op_reduce_sum, x, &output);
+}
+
+/* ---- mean: every block contributes its sum divided by the global count ---- */
+
+static void mean_kernel(const kernel_args *k, int64_t begin, int64_t end)
+{
+    double count = 1;
+    for (int d = k->out[0].rank; d < k->space; d++)
+        count *= (double)(FAULT(FAULT_LOCAL_MEAN) ? k->dim[d].local : k->dim[d].global);
+    reduce_run(k, REDUCE_SUM, 1.0 / count, begin, end);
+}
+
+static void mean_grad(mtf_node *n, mtf_tensor *const *dy, mtf_tensor **dx)
+{
+    dx[0] = mtf_broadcast(mtf_scale(dy[0], 1.0 / count_of(n)), n->in[0]->shape);
+}
+
+const op op_reduce_mean = {
+    .name = "reduce_mean",
+    .doc = "out = mean of x over the dims that the output lacks",
+    .nin = 1,
+    .attr_size = sizeof(reduce_attr),
+    .fields = fields,
+    .infer = infer_float,
+    .linear = linear,
+    .grad = mean_grad,
+    .kernel = mean_kernel,
+    .grains = reduce_grains,
+    .sample = mean_sample,
+};
+
+mtf_tensor *mtf_reduce_mean(mtf_tensor *x, mtf_shape output)
+{
+    return build(&op_reduce_mean, x, &output);
+}
+
+/* ---- max and min ---- */
+
+static void max_kernel(const kernel_args *k, int64_t begin, int64_t end)
+{
+    reduce_run(k, REDUCE_MAX, 1.0, begin, end);
+}
+
+static void min_kernel(const kernel_args *k, int64_t begin, int64_t end)
+{
+    reduce_run(k, REDUCE_MIN, 1.0, begin, end);
+}
+
+/* Tied elements share dy equally. */
+static void extreme_grad(mtf_node *n, mtf_tensor *const *dy, mtf_tensor **dx)
+{
+    mtf_tensor *x = n->in[0], *y = &n->out[0];
+    mtf_tensor *tied = mtf_cast(mtf_equal(x, y), x->dtype);
+    mtf_tensor *share = mtf_div(dy[0], mtf_reduce_sum(tied, y->shape));
+    dx[0] = mtf_mul(tied, share);
+}
+
+const op op_reduce_max = {
+    .name = "reduce_max",
+    .doc = "out = largest of x over the dims that the output lacks",
+    .nin = 1,
+    .attr_size = sizeof(reduce_attr),
+    .fields = fields,
+    .infer = infer_number,
+    .role = max_role,
+    .grad = extreme_grad,
+    .kernel = max_kernel,
+    .grains = reduce_grains,
+    .sample = max_sample,
+};
+
+mtf_tensor *mtf_reduce_max(mtf_tensor *x, mtf_shape output)
+{
+    return build(&op_reduce_max, x, &output);
+}
+
+const op op_reduce_min = {
+    .name = "reduce_min",
+    .doc = "out = smallest of x over the dims that the output lacks",
+    .nin = 1,
+    .attr_size = sizeof(reduce_attr),
+    .fields = fields,
+    .infer = infer_number,
+    .role = min_role,
+    .grad = extreme_grad,
+    .kernel = min_kernel,
+    .grains = reduce_grains,
+    .sample = min_sample,
+};
+
+mtf_tensor *mtf_reduce_min(mtf_tensor *x, mtf_shape output)
+{
+    return build(&op_reduce_min, x, &output);
+}

@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * logsumexp, softmax and log_softmax as compositions of max, exp and sum: over a split dim they
+ * partition into two small reductions, and nothing is gathered. The maximum only shifts, so no
+ * gradient flows through it. */
+#include "mtf/ops.h"
+#include "ops/rows.h"
+#include "ops/tile.h"
+
+static mtf_tensor *maximum_of(mtf_tensor *x, mtf_shape output)
+{
+    return mtf_stop_gradient(mtf_reduce_max(x, output));
+}
+
+mtf_tensor *mtf_reduce_logsumexp(mtf_tensor *x, mtf_shape output)
+{
+    if (!x) return NULL;
+    mtf_tensor *top = maximum_of(x, output);
+    mtf_tensor *sum = mtf_reduce_sum(mtf_exp(mtf_sub(x, top)), output);
+    return mtf_add(mtf_log(sum), top);
+}
+
+static bool has_dim(const mtf_tensor *x, const char *what, const char *dim)
+{
+    if (mtf_shape_find(&x->shape, dim) >= 0) return true;
+    graph_fail(x->node->graph, "%s '%s': no dim is called %s in %s", what, x->node->name, dim,
+               shape_text(&x->shape));
+    return false;
+}
+
+mtf_tensor *mtf_softmax(mtf_tensor *x, const char *dim)
+{
+    if (!x || !has_dim(x, "softmax", dim)) return NULL;
+    const mtf_shape rest = mtf_shape_without(x->shape, dim);
+    mtf_tensor *e = mtf_exp(mtf_sub(x, maximum_of(x, rest)));
+    return mtf_mul(e, mtf_reciprocal(mtf_reduce_sum(e, rest)));
+}
+
+mtf_tensor *mtf_log_softmax(mtf_tensor *x, const char *dim)
+{
+    if (!x || !has_dim(x, "log_softmax", dim)) return NULL;
+    return mtf_sub(x, mtf_reduce_logsumexp(x, mtf_shape_without(x->shape, dim)));
+}
+
+static mtf_tensor *sample(mtf_graph *g, int k)
+{
+    const mtf_shape ab = MTF_SHAPE({"a", 4}, {"b", 7}), abc = MTF_SHAPE({"a", 3}, {"b", 4}, {"c", 5});
+    switch (k) {
+    case 0: return mtf_softmax(sample_normal(g, ab), "b");
+    case 1: return mtf_softmax(sample_normal(g, abc), "b");
+    case 2: return mtf_log_softmax(sample_normal(g, ab), "b");
+    case 3: return mtf_reduce_logsumexp(sample_normal(g, abc), MTF_SHAPE({"b", 4}));
+    }
+    return NULL;
+}
+
+const op op_softmax = {
+    .name = "softmax",
+    .doc = "e^x / sum of e^x along a dim; log_softmax and logsumexp in the same manner",
+    .traits = TRAIT_COMPOSED,
+    .sample = sample,
+};

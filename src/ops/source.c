@@ -1,0 +1,222 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Rows without operands: placeholder, variable, constant, range; and assign. */
+#include "base/fault.h"
+#include "mtf/ops.h"
+#include "ops/rows.h"
+#include "ops/tile.h"
+
+typedef struct source_attr {
+    mtf_shape shape;
+    mtf_dtype type;
+} source_attr;
+
+static bool source_infer(mtf_graph *g, mtf_node *n)
+{
+    const source_attr *a = n->attr;
+    (void)g;
+    n->out[0].shape = a->shape;
+    n->out[0].dtype = a->type;
+    return true;
+}
+
+static const op_field source_fields[] = {{0}};
+
+/* ---- placeholder ---- */
+
+const op op_placeholder = {
+    .name = "placeholder",
+    .doc = "out = a value that the caller gives for every run",
+    .nin = 0,
+    .traits = TRAIT_FEED,
+    .attr_size = sizeof(source_attr),
+    .fields = source_fields,
+    .infer = source_infer,
+};
+
+mtf_tensor *mtf_placeholder(mtf_graph *g, const char *name, mtf_shape shape, mtf_dtype type)
+{
+    const source_attr a = {.shape = shape, .type = type};
+    return graph_add(g, &op_placeholder, name, 0, NULL, &a);
+}
+
+/* ---- variable and assign ---- */
+
+static const op_field variable_fields[] = {OP_FIELD(variable_attr, trainable, FIELD_INT), {0}};
+
+static bool variable_infer(mtf_graph *g, mtf_node *n)
+{
+    const variable_attr *a = n->attr;
+    (void)g;
+    n->out[0].shape = a->initial->shape;
+    n->out[0].dtype = a->initial->dtype;
+    return true;
+}
+
+const op op_variable = {
+    .name = "variable",
+    .doc = "out = the state before the run",
+    .nin = 0,
+    .traits = TRAIT_STATE,
+    .attr_size = sizeof(variable_attr),
+    .fields = variable_fields,
+    .infer = variable_infer,
+};
+
+mtf_tensor *mtf_variable(mtf_graph *g, const char *name, mtf_tensor *initial, bool trainable)
+{
+    if (!initial) return NULL;
+    const variable_attr a = {.trainable = trainable, .initial = initial};
+    return graph_add(g, &op_variable, name, 0, NULL, &a);
+}
+
+static bool assign_infer(mtf_graph *g, mtf_node *n)
+{
+    const mtf_tensor *v = ((const assign_attr *)n->attr)->variable, *x = n->in[0];
+    if (!(v->node->op->traits & TRAIT_STATE)) {
+        graph_fail(g, "assign: '%s' is no variable", v->node->name);
+        return false;
+    }
+    if (!shape_equal(&v->shape, &x->shape) || v->dtype != x->dtype) {
+        graph_fail(g, "assign '%s': the variable is %s%s and the value %s%s", v->node->name,
+                   mtf_dtype_name(v->dtype), shape_text(&v->shape), mtf_dtype_name(x->dtype),
+                   shape_text(&x->shape));
+        return false;
+    }
+    n->out[0].shape = x->shape;
+    n->out[0].dtype = x->dtype;
+    return true;
+}
+
+static const op_field assign_fields[] = {{0}};
+
+const op op_assign = {
+    .name = "assign",
+    .doc = "the variable's next state = x",
+    .nin = 1,
+    .traits = TRAIT_ASSIGN,
+    .attr_size = sizeof(assign_attr),
+    .fields = assign_fields,
+    .infer = assign_infer,
+};
+
+mtf_tensor *mtf_assign(mtf_tensor *variable, mtf_tensor *value)
+{
+    if (!variable || !value) return NULL;
+    return graph_add(value->node->graph, &op_assign, NULL, 1, &value, &(assign_attr){variable});
+}
+
+mtf_tensor *graph_initial_assign(mtf_graph *g, mtf_tensor *variable)
+{
+    (void)g;
+    return mtf_assign(variable, ((const variable_attr *)variable->node->attr)->initial);
+}
+
+const mtf_node *graph_assigned_variable(const mtf_node *assign)
+{
+    return ((const assign_attr *)assign->attr)->variable->node;
+}
+
+/* ---- constant ---- */
+
+typedef struct constant_attr {
+    double value;
+    mtf_shape shape;
+    mtf_dtype type;
+} constant_attr;
+
+static const op_field constant_fields[] = {OP_FIELD(constant_attr, value, FIELD_F64), {0}};
+
+static bool constant_infer(mtf_graph *g, mtf_node *n)
+{
+    const constant_attr *a = n->attr;
+    (void)g;
+    n->out[0].shape = a->shape;
+    n->out[0].dtype = a->type;
+    return true;
+}
+
+static void constant_tile(const tile *t)
+{
+    const double v = ((const constant_attr *)t->attr)->value;
+    for (int64_t i = 0; i < t->n; i++) {
+        switch (t->dtype) {
+        case MTF_F32: ((float *)t->out)[i] = (float)v; break;
+        case MTF_F64: ((double *)t->out)[i] = v; break;
+        case MTF_I32: ((int32_t *)t->out)[i] = (int32_t)v; break;
+        default: ((uint8_t *)t->out)[i] = v != 0; break;
+        }
+    }
+}
+
+static mtf_tensor *constant_sample(mtf_graph *g, int k)
+{
+    return k < 1 ? mtf_constant(g, 1.25, MTF_SHAPE({"a", 4}, {"b", 6}), MTF_F64) : NULL;
+}
+
+const op op_constant = {
+    .name = "constant",
+    .doc = "out = value",
+    .nin = 0,
+    .traits = TRAIT_TILE,
+    .attr_size = sizeof(constant_attr),
+    .fields = constant_fields,
+    .infer = constant_infer,
+    .tile = constant_tile,
+    .sample = constant_sample,
+};
+
+mtf_tensor *mtf_constant(mtf_graph *g, double value, mtf_shape shape, mtf_dtype type)
+{
+    const constant_attr a = {.value = value, .shape = shape, .type = type};
+    return graph_add(g, &op_constant, NULL, 0, NULL, &a);
+}
+
+/* ---- range ---- */
+
+static bool range_infer(mtf_graph *g, mtf_node *n)
+{
+    if (!source_infer(g, n)) return false;
+    if (n->out[0].dtype != MTF_BOOL) return true;
+    graph_fail(g, "range: the type bool is not possible; use i32, f32 or f64");
+    return false;
+}
+
+static void range_kernel(const kernel_args *k, int64_t begin, int64_t end)
+{
+    (void)begin, (void)end;
+    const kernel_dim d = k->dim[0];
+    const int64_t offset = FAULT(FAULT_RANGE_OFFSET) ? 0 : d.offset;
+    for (int64_t i = 0; i < d.local; i++) {
+        switch (k->out[0].dtype) {
+        case MTF_F32: ((float *)k->out[0].data)[i] = (float)(offset + i); break;
+        case MTF_F64: ((double *)k->out[0].data)[i] = (double)(offset + i); break;
+        default: ((int32_t *)k->out[0].data)[i] = (int32_t)(offset + i); break;
+        }
+    }
+}
+
+static mtf_tensor *range_sample(mtf_graph *g, int k)
+{
+    switch (k) {
+    case 0: return mtf_range(g, (mtf_dim){"a", 7}, MTF_F64);
+    case 1: return mtf_range(g, (mtf_dim){"a", 6}, MTF_I32);
+    }
+    return NULL;
+}
+
+const op op_range = {
+    .name = "range",
+    .doc = "out[d] = d",
+    .nin = 0,
+    .attr_size = sizeof(source_attr),
+    .fields = source_fields,
+    .infer = range_infer,
+    .kernel = range_kernel,
+    .sample = range_sample,
+};
+
+mtf_tensor *mtf_range(mtf_graph *g, mtf_dim dim, mtf_dtype type)
+{
+    const source_attr a = {.shape = {.rank = 1, .dim = {dim}}, .type = type};
+    return graph_add(g, &op_range, NULL, 0, NULL, &a);
+}

@@ -1,0 +1,143 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Loops of elementwise functions. A row writes its expression once; the loops here make it a
+ * function over a tile for each type, and base/isa.h compiles that for each instruction set.
+ *
+ * These are macros that hold function bodies, against the rule of the house: the alternative is the
+ * same loop written out some two hundred times. */
+#ifndef OPS_TILE_H
+#define OPS_TILE_H
+
+#include "base/isa.h"
+#include "base/vmath.h"
+#include "graph/op.h"
+
+/* The result may be the operand's memory, element for element, so no iteration depends on another. */
+#if defined(__clang__)
+#define TILE_LOOP _Pragma("clang loop vectorize(assume_safety)")
+#else
+#define TILE_LOOP _Pragma("GCC ivdep")
+#endif
+
+/* o[i] = expr(x) with x of type T and o of type O. */
+#define TILE_1(T, O, expr)                                                                         \
+    do {                                                                                           \
+        const T *a = t->in[0];                                                                     \
+        O *o = t->out;                                                                             \
+        const int64_t n = t->n, s = t->stride[0];                                                  \
+        if (s == 1) {                                                                              \
+            TILE_LOOP for (int64_t i = 0; i < n; i++)                                              \
+            {                                                                                      \
+                const T x = a[i];                                                                  \
+                o[i] = (O)(expr);                                                                  \
+            }                                                                                      \
+        } else {                                                                                   \
+            for (int64_t i = 0; i < n; i++) {                                                      \
+                const T x = a[i * s];                                                              \
+                o[i] = (O)(expr);                                                                  \
+            }                                                                                      \
+        }                                                                                          \
+    } while (0)
+
+#define TILE_2_LOOP(T, O, expr, sa, sb)                                                            \
+    TILE_LOOP for (int64_t i = 0; i < n; i++)                                                      \
+    {                                                                                              \
+        const T x = a[i * (sa)], y = b[i * (sb)];                                                  \
+        o[i] = (O)(expr);                                                                          \
+    }
+
+/* o[i] = expr(x, y). The strides 0 and 1 get loops of their own, which vectorise. */
+#define TILE_2(T, O, expr)                                                                         \
+    do {                                                                                           \
+        const T *a = t->in[0], *b = t->in[1];                                                      \
+        O *o = t->out;                                                                             \
+        const int64_t n = t->n, sa = t->stride[0], sb = t->stride[1];                              \
+        if (sa == 1 && sb == 1) {                                                                  \
+            TILE_2_LOOP(T, O, expr, 1, 1)                                                          \
+        } else if (sa == 1 && sb == 0) {                                                           \
+            TILE_2_LOOP(T, O, expr, 1, 0)                                                          \
+        } else if (sa == 0 && sb == 1) {                                                           \
+            TILE_2_LOOP(T, O, expr, 0, 1)                                                          \
+        } else {                                                                                   \
+            TILE_2_LOOP(T, O, expr, sa, sb)                                                        \
+        }                                                                                          \
+    } while (0)
+
+#define TILE_BODY(name) static inline __attribute__((always_inline)) void name##_body(const tile *t)
+#define TILE_VARIANTS(name) ISA_VARIANTS(name, name##_body, (const tile *t), (t))
+
+/* Floating-point functions of one and two operands: an expression per type. */
+#define TILE_FLOAT_1(name, expr32, expr64)                                                         \
+    TILE_BODY(name)                                                                                \
+    {                                                                                              \
+        if (t->dtype == MTF_F64)                                                                   \
+            TILE_1(double, double, expr64);                                                        \
+        else                                                                                       \
+            TILE_1(float, float, expr32);                                                          \
+    }                                                                                              \
+    TILE_VARIANTS(name)
+
+#define TILE_FLOAT_2(name, expr32, expr64)                                                         \
+    TILE_BODY(name)                                                                                \
+    {                                                                                              \
+        if (t->dtype == MTF_F64)                                                                   \
+            TILE_2(double, double, expr64);                                                        \
+        else                                                                                       \
+            TILE_2(float, float, expr32);                                                          \
+    }                                                                                              \
+    TILE_VARIANTS(name)
+
+/* One expression that serves all numbers; `T` in it is the type. */
+#define TILE_NUMBER_1(name, expr_f, expr_i)                                                        \
+    TILE_BODY(name)                                                                                \
+    {                                                                                              \
+        if (t->dtype == MTF_F64)                                                                   \
+            TILE_1(double, double, expr_f);                                                        \
+        else if (t->dtype == MTF_F32)                                                              \
+            TILE_1(float, float, expr_f);                                                          \
+        else                                                                                       \
+            TILE_1(int32_t, int32_t, expr_i);                                                      \
+    }                                                                                              \
+    TILE_VARIANTS(name)
+
+#define TILE_NUMBER_2(name, expr_f, expr_i)                                                        \
+    TILE_BODY(name)                                                                                \
+    {                                                                                              \
+        if (t->dtype == MTF_F64)                                                                   \
+            TILE_2(double, double, expr_f);                                                        \
+        else if (t->dtype == MTF_F32)                                                              \
+            TILE_2(float, float, expr_f);                                                          \
+        else                                                                                       \
+            TILE_2(int32_t, int32_t, expr_i);                                                      \
+    }                                                                                              \
+    TILE_VARIANTS(name)
+
+/* Shapes of elementwise rows. unary: as the operand, which must be of a type in `types` (bits
+ * 1 << dtype). nary: operands broadcast by name; all operands from `first` on have one type. */
+enum {
+    TYPES_FLOAT = 1 << MTF_F32 | 1 << MTF_F64,
+    TYPES_NUMBER = TYPES_FLOAT | 1 << MTF_I32,
+    TYPES_BOOL = 1 << MTF_BOOL,
+    TYPES_ANY = TYPES_NUMBER | TYPES_BOOL,
+};
+bool tile_infer_unary(mtf_graph *g, mtf_node *n, unsigned types);
+bool tile_infer_nary(mtf_graph *g, mtf_node *n, int first, unsigned types);
+/* The two common cases as `infer` functions. */
+bool tile_infer_float1(mtf_graph *g, mtf_node *n);
+bool tile_infer_number1(mtf_graph *g, mtf_node *n);
+bool tile_infer_float2(mtf_graph *g, mtf_node *n);
+bool tile_infer_number2(mtf_graph *g, mtf_node *n);
+
+/* The shape that two shapes broadcast to: the longer where one's dims all stand in the other, else
+ * the dims of a followed by those of b that a lacks. */
+mtf_shape tile_broadcast(const mtf_shape *a, const mtf_shape *b);
+/* dy summed to the shape of x, for the gradient of a broadcast operand. */
+mtf_tensor *tile_reduce_to(mtf_tensor *dy, const mtf_tensor *x);
+
+/* Operands of samples: placeholders whose name tells the tests what to feed. */
+mtf_tensor *sample_normal(mtf_graph *g, mtf_shape s);   /* normal(0, 1) */
+mtf_tensor *sample_positive(mtf_graph *g, mtf_shape s); /* in [0.5, 2) */
+mtf_tensor *sample_ties(mtf_graph *g, mtf_shape s);     /* f64 with few distinct values */
+mtf_tensor *sample_integers(mtf_graph *g, mtf_shape s); /* i32 in [-2, 7] */
+mtf_tensor *sample_flags(mtf_graph *g, mtf_shape s);    /* bool */
+
+#endif

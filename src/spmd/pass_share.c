@@ -1,0 +1,129 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Equal local work on equal operands is done once, and work that nobody uses is dropped. Gathers and
+ * slices are shared already when they are emitted. Equal random rows have equal streams, so they
+ * are equal work too. */
+#include <string.h>
+
+#include "spmd/program.h"
+
+typedef struct table {
+    instr **slot;
+    int64_t cap;
+} table;
+
+static uint64_t mix(uint64_t h, uint64_t x)
+{
+    h ^= x + 0x9e3779b97f4a7c15u + (h << 6) + (h >> 2);
+    return h;
+}
+
+static uint64_t hash_of(const instr *i)
+{
+    uint64_t h = mix((uint64_t)(uintptr_t)i->op, (uint64_t)i->kind);
+    for (int k = 0; k < i->nin; k++) h = mix(h, (uint64_t)i->in[k]->id);
+    return mix(h, op_hash_attr(i->op, i->attr));
+}
+
+static bool same_work(const instr *a, const instr *b)
+{
+    if (a->kind != b->kind || a->op != b->op || a->nin != b->nin || a->nspace != b->nspace)
+        return false;
+    for (int k = 0; k < a->nin; k++)
+        if (a->in[k] != b->in[k]) return false;
+    for (int k = 0; k < a->nout; k++)
+        if (a->out[k]->dtype != b->out[k]->dtype ||
+            !shape_equal(&a->out[k]->shape, &b->out[k]->shape) ||
+            memcmp(a->out[k]->split, b->out[k]->split, sizeof a->out[k]->split) != 0)
+            return false;
+    return op_equal_attr(a->op, a->attr, b->attr);
+}
+
+/* The earlier equal instruction, or NULL after `i` was entered. */
+static instr *find_or_add(table *t, instr *i)
+{
+    int64_t at = (int64_t)(hash_of(i) & (uint64_t)(t->cap - 1));
+    for (; t->slot[at]; at = (at + 1) & (t->cap - 1))
+        if (same_work(t->slot[at], i)) return t->slot[at];
+    t->slot[at] = i;
+    return NULL;
+}
+
+static void share(mtf_program *p)
+{
+    table t = {.cap = 64};
+    while (t.cap < 2 * p->ninstrs) t.cap *= 2;
+    t.slot = mem_zalloc(sizeof *t.slot * (size_t)t.cap);
+    value **now = mem_alloc(sizeof *now * (size_t)(p->nvalues + 1));
+    for (int64_t v = 0; v < p->nvalues; v++) now[v] = p->value[v];
+    for (instr *i = p->first, *next; i; i = next) {
+        next = i->next;
+        for (int k = 0; k < i->nin; k++) i->in[k] = now[i->in[k]->id];
+        if (i->kind == INSTR_ASSIGN) continue;
+        if (i->kind != INSTR_COMPUTE && i->kind != INSTR_VIEW) continue;
+        const instr *same = find_or_add(&t, i);
+        if (!same) continue;
+        for (int k = 0; k < i->nout; k++) now[i->out[k]->id] = same->out[k];
+        program_remove(p, i);
+    }
+    for (int k = 0; k < p->nfetches; k++) p->fetch[k] = now[p->fetch[k]->id];
+    mem_free(t.slot);
+    mem_free(now);
+}
+
+/* A move or reduction of a value that became equal to another's: same kind, operand and axes. */
+static bool same_move(const instr *a, const instr *b)
+{
+    return a->kind == b->kind && a->in[0] == b->in[0] && a->dim == b->dim &&
+           split_equal(a->axes, b->axes);
+}
+
+static void share_moves(mtf_program *p)
+{
+    value **now = mem_alloc(sizeof *now * (size_t)(p->nvalues + 1));
+    instr **seen = mem_zalloc(sizeof *seen * (size_t)(p->nvalues + 1)); /* last move per operand */
+    for (int64_t v = 0; v < p->nvalues; v++) now[v] = p->value[v];
+    for (instr *i = p->first, *next; i; i = next) {
+        next = i->next;
+        for (int k = 0; k < i->nin; k++) i->in[k] = now[i->in[k]->id];
+        if (i->kind == INSTR_COMPUTE || i->kind == INSTR_VIEW || i->kind == INSTR_ASSIGN) continue;
+        instr **last = &seen[i->in[0]->id];
+        if (*last && same_move(*last, i)) {
+            now[i->out[0]->id] = (*last)->out[0];
+            program_remove(p, i);
+        } else {
+            *last = i;
+        }
+    }
+    for (int k = 0; k < p->nfetches; k++) p->fetch[k] = now[p->fetch[k]->id];
+    mem_free(seen);
+    mem_free(now);
+}
+
+static bool unused(const instr *i)
+{
+    for (int k = 0; k < i->nout; k++)
+        if (i->out[k]->uses > 0) return false;
+    return i->kind != INSTR_ASSIGN;
+}
+
+static void drop_unused(mtf_program *p)
+{
+    program_count(p);
+    for (instr *i = p->last, *prev; i; i = prev) {
+        prev = i->prev;
+        if (!unused(i)) continue;
+        for (int k = 0; k < i->nin; k++) i->in[k]->uses--;
+        program_remove(p, i);
+    }
+}
+
+void pass_share(mtf_program *p)
+{
+    for (int before = -1; before != p->ninstrs;) {
+        before = p->ninstrs;
+        share(p);
+        share_moves(p);
+        drop_unused(p);
+    }
+    program_count(p);
+}

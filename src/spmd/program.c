@@ -1,0 +1,163 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "spmd/program.h"
+
+#include <string.h>
+
+#include "base/check.h"
+
+value *program_value(mtf_program *p, const mtf_tensor *t, const mtf_shape *shape)
+{
+    value *v = arena_alloc(p->mem, sizeof *v);
+    *v = (value){.id = (int)p->nvalues, .tensor = t, .dtype = t->dtype, .shape = *shape, .group = -1};
+    mem_grow((void **)&p->value, p->nvalues, &p->values_cap, sizeof(value *));
+    p->value[p->nvalues++] = v;
+    return v;
+}
+
+instr *program_instr(mtf_program *p, instr *after, instr_kind kind, const mtf_node *node, int nin,
+                     int nout)
+{
+    instr *i = arena_alloc(p->mem, sizeof *i);
+    *i = (instr){.kind = kind, .node = node, .nin = nin, .nout = nout, .dim = -1};
+    i->in = arena_alloc(p->mem, sizeof *i->in * (size_t)(nin ? nin : 1));
+    i->out = arena_alloc(p->mem, sizeof *i->out * (size_t)(nout ? nout : 1));
+    i->prev = after ? after : p->last;
+    i->next = after ? after->next : NULL;
+    if (i->prev)
+        i->prev->next = i;
+    else
+        p->first = i;
+    if (i->next)
+        i->next->prev = i;
+    else
+        p->last = i;
+    p->ninstrs++;
+    return i;
+}
+
+void program_remove(mtf_program *p, instr *i)
+{
+    if (i->prev)
+        i->prev->next = i->next;
+    else
+        p->first = i->next;
+    if (i->next)
+        i->next->prev = i->prev;
+    else
+        p->last = i->prev;
+    p->ninstrs--;
+}
+
+void program_count(mtf_program *p)
+{
+    for (int64_t v = 0; v < p->nvalues; v++) p->value[v]->uses = 0;
+    int id = 0;
+    for (instr *i = p->first; i; i = i->next) {
+        i->id = id++;
+        for (int k = 0; k < i->nin; k++) i->in[k]->uses++;
+        for (int k = 0; k < i->nout; k++) i->out[k]->def = i;
+    }
+    for (int k = 0; k < p->nfetches; k++) p->fetch[k]->uses++;
+}
+
+int64_t value_bound(const mtf_program *p, const value *v)
+{
+    int64_t n = 1;
+    for (int i = 0; i < v->shape.rank; i++)
+        n *= block_bound(v->shape.dim[i].size, split_parts(p->mesh, v->split[i]));
+    return n;
+}
+
+kernel_dim dim_block(const mtf_mesh *m, mtf_dim d, split s, int64_t proc)
+{
+    const int64_t parts = split_parts(m, s), part = split_part(m, s, proc);
+    const int64_t lo = block_start(d.size, parts, part), hi = block_start(d.size, parts, part + 1);
+    return (kernel_dim){.local = hi - lo, .global = d.size, .offset = lo};
+}
+
+int64_t value_local(const mtf_program *p, const value *v, int64_t proc)
+{
+    int64_t n = 1;
+    for (int i = 0; i < v->shape.rank; i++)
+        n *= dim_block(p->mesh, v->shape.dim[i], v->split[i], proc).local;
+    return n;
+}
+
+bool instr_is_collective(const instr *i)
+{
+    return i->kind == INSTR_ALL_REDUCE || i->kind == INSTR_REDUCE_SCATTER ||
+           i->kind == INSTR_ALL_GATHER;
+}
+
+const char *instr_name(const instr *i)
+{
+    static const char *const names[INSTR_KINDS] = {
+        [INSTR_COMPUTE] = "compute",       [INSTR_VIEW] = "view",
+        [INSTR_COPY] = "copy",
+        [INSTR_SLICE] = "slice",           [INSTR_ALL_REDUCE] = "all_reduce",
+        [INSTR_REDUCE_SCATTER] = "reduce_scatter", [INSTR_ALL_GATHER] = "all_gather",
+        [INSTR_ASSIGN] = "assign",
+    };
+    return i->kind == INSTR_COMPUTE ? i->op->name : names[i->kind];
+}
+
+static mtf_program *start(mtf_graph *g, const mtf_mesh *m, const mtf_layout *l, const char *name)
+{
+    mtf_program *p = mem_zalloc(sizeof *p);
+    p->mem = arena_new();
+    p->graph = g;
+    p->mesh = m;
+    p->layout = l;
+    p->name = arena_strdup(p->mem, name ? name : "program");
+    return p;
+}
+
+mtf_program *mtf_compile(mtf_graph *g, const mtf_mesh *m, const mtf_layout *l,
+                         const mtf_request *r, mtf_err *err)
+{
+    if (mtf_graph_status(g, err) != MTF_OK) return NULL;
+    mtf_program *p = start(g, m, l, r->name);
+    if (partition(p, r, err) != MTF_OK) {
+        mtf_program_free(&p);
+        return NULL;
+    }
+    program_verify(p, "partition");
+    pass_share(p);
+    program_verify(p, "share");
+    pass_sink(p);
+    program_verify(p, "sink");
+    pass_scatter(p);
+    program_verify(p, "scatter");
+    if (!r->no_buckets) pass_bucket(p);
+    program_verify(p, "bucket");
+    plan_memory(p);
+    program_verify(p, "memory");
+    return p;
+}
+
+mtf_program *mtf_compile_initial(mtf_graph *g, const mtf_mesh *m, const mtf_layout *l, mtf_err *err)
+{
+    if (mtf_graph_status(g, err) != MTF_OK) return NULL;
+    mtf_tensor **updates = mem_alloc(sizeof *updates * (size_t)(g->nnodes + 1));
+    int n = 0;
+    const int64_t nodes = g->nnodes;
+    for (int64_t i = 0; i < nodes; i++)
+        if (g->node[i]->op->traits & TRAIT_STATE) {
+            mtf_tensor *v = &g->node[i]->out[0];
+            updates[n++] = graph_initial_assign(g, v);
+        }
+    const mtf_request r = {.name = "initial", .nupdates = n, .updates = updates};
+    mtf_program *p = mtf_compile(g, m, l, &r, err);
+    mem_free(updates);
+    return p;
+}
+
+void mtf_program_free(mtf_program **handle)
+{
+    mtf_program *p = *handle;
+    if (!p) return;
+    arena_free(&p->mem);
+    mem_free(p->value);
+    mem_free(p);
+    *handle = NULL;
+}

@@ -1,0 +1,135 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * The SPMD program: values with a layout, and instructions on them.
+ *
+ * Every processor runs the same program; its coordinates enter only through block offsets. Invariant
+ * (SSA): a value is written by one instruction, before every use. A value that is pending over axes
+ * is a partial value there: its processors' blocks combine with `combine` to the value proper. */
+#ifndef SPMD_PROGRAM_H
+#define SPMD_PROGRAM_H
+
+#include "graph/op.h"
+#include "mesh/mesh.h"
+#include "mtf/program.h"
+
+typedef enum instr_kind {
+    INSTR_COMPUTE,        /* local work of a row */
+    INSTR_VIEW,           /* the operand's memory under another shape */
+    INSTR_COPY,           /* the operand in memory of its own */
+    INSTR_SLICE,          /* the own part of dim `dim`, cut over `axes` */
+    INSTR_ALL_REDUCE,     /* over `axes`; several operands: a bucket */
+    INSTR_REDUCE_SCATTER, /* over `axes`, keeping the own part of dim `dim` */
+    INSTR_ALL_GATHER,     /* all parts of dim `dim`, which is cut over `axes` */
+    INSTR_ASSIGN,         /* state `state` = operand */
+    INSTR_KINDS
+} instr_kind;
+
+typedef enum combine { COMBINE_SUM, COMBINE_MAX, COMBINE_MIN } combine;
+
+typedef struct instr instr;
+
+typedef enum value_kind { VALUE_LOCAL, VALUE_FEED, VALUE_STATE } value_kind;
+
+typedef struct value {
+    int id;
+    value_kind kind;
+    const mtf_tensor *tensor; /* the graph's tensor that it is a copy of */
+    mtf_dtype dtype;
+    mtf_shape shape; /* global */
+    split split[MTF_MAX_RANK];
+    unsigned pending; /* axes, as bits */
+    combine combine;
+    instr *def;       /* NULL for feeds and states */
+    int uses;         /* operands that name it, fetches included; kept by count_uses */
+    int state;        /* VALUE_STATE: which */
+    /* memory plan */
+    int64_t bytes;  /* an upper bound over all processors, a multiple of 64 */
+    int64_t offset; /* in the slab, or in the state block where in_state */
+    bool in_state;  /* lives in the state block */
+    int group;      /* values that share memory have one group; scratch of the planner */
+} value;
+
+typedef struct space_dim {
+    mtf_dim dim;
+    split split;
+} space_dim;
+
+struct instr {
+    instr *prev, *next;
+    int id; /* position, kept by number_instrs */
+    instr_kind kind;
+    const mtf_node *node; /* where it comes from */
+    const op *op;         /* COMPUTE */
+    const void *attr;
+    int nin, nout;
+    value **in, **out;
+    int nspace; /* COMPUTE: the iteration space with its cuts */
+    space_dim *space;
+    split axes; /* collectives and slices, major first */
+    int dim;    /* position in the operand's shape */
+    combine combine;
+    int state;
+};
+
+typedef struct state_slot {
+    const mtf_node *node; /* the variable */
+    value *value;         /* its value before the run */
+    int64_t offset;       /* in the state block */
+    bool assigned;        /* does this program write it */
+} state_slot;
+
+struct mtf_program {
+    arena *mem;
+    const char *name;
+    mtf_graph *graph;
+    const mtf_mesh *mesh;
+    const mtf_layout *layout;
+    value **value;
+    int64_t nvalues, values_cap;
+    instr *first, *last;
+    int ninstrs;
+    value **feed; /* in order of the placeholders' ids */
+    int nfeeds;
+    state_slot *state; /* in order of the variables' ids: all of the graph, used here or not */
+    int nstates;
+    value **fetch;
+    int nfetches;
+    int64_t slab_bytes, state_bytes; /* of the largest processor */
+    int64_t live_bytes;              /* the largest live set: a lower bound for slab_bytes */
+};
+
+/* ---- building; program.c ---- */
+value *program_value(mtf_program *p, const mtf_tensor *t, const mtf_shape *shape);
+/* A new instruction behind `after` (NULL: at the end), with room for its operands. */
+instr *program_instr(mtf_program *p, instr *after, instr_kind kind, const mtf_node *node, int nin,
+                     int nout);
+void program_remove(mtf_program *p, instr *i);
+/* Numbers the instructions and counts the uses of values. */
+void program_count(mtf_program *p);
+
+/* ---- values and costs; program.c, report.c ---- */
+/* Local elements: an upper bound over all processors; on processor `proc`. */
+int64_t value_bound(const mtf_program *p, const value *v);
+int64_t value_local(const mtf_program *p, const value *v, int64_t proc);
+/* Local extent and first element of dim `d` cut by `s` on processor `proc`. */
+kernel_dim dim_block(const mtf_mesh *m, mtf_dim d, split s, int64_t proc);
+
+typedef struct instr_cost {
+    int64_t elements; /* of the local operand, the largest processor */
+    double bytes;     /* sent by the busiest processor */
+    double flops;
+} instr_cost;
+instr_cost instr_cost_of(const mtf_program *p, const instr *i);
+const char *instr_name(const instr *i); /* "all_reduce", or the row's name */
+bool instr_is_collective(const instr *i);
+
+/* ---- stages ---- */
+mtf_status partition(mtf_program *p, const mtf_request *r, mtf_err *err);
+void pass_share(mtf_program *p);   /* equal local work is done once; unused work is dropped */
+void pass_sink(mtf_program *p);    /* reductions move past linear work where that pays */
+void pass_scatter(mtf_program *p); /* all_reduce + slice = reduce_scatter */
+void pass_bucket(mtf_program *p);  /* reductions over the same axes become one call */
+void plan_memory(mtf_program *p);
+/* Aborts with a message where an invariant is broken; `stage` names what ran before. */
+void program_verify(mtf_program *p, const char *stage);
+
+#endif

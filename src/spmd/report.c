@@ -1,0 +1,163 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Programs as text, as JSON, as totals, as a hash. */
+#include <inttypes.h>
+#include <jansson.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "spmd/program.h"
+
+/* ---- costs ---- */
+
+static double compute_flops(const mtf_program *p, const instr *i)
+{
+    kernel_args k = {.space = i->nspace};
+    double points = 1;
+    for (int d = 0; d < i->nspace; d++) {
+        k.dim[d].global = i->space[d].dim.size;
+        k.dim[d].local = block_bound(i->space[d].dim.size, split_parts(p->mesh, i->space[d].split));
+        points *= (double)k.dim[d].local;
+    }
+    return i->op->cost ? i->op->cost(i->out[0]->tensor->node, &k) : points;
+}
+
+/* Bytes that the busiest processor sends by the bandwidth-optimal schedule. */
+static double sent_bytes(const mtf_program *p, const instr *i, double operand, double result)
+{
+    const double n = (double)split_parts(p->mesh, i->axes);
+    switch (i->kind) {
+    case INSTR_ALL_REDUCE: return 2 * (n - 1) / n * operand;
+    case INSTR_REDUCE_SCATTER: return (n - 1) / n * operand;
+    case INSTR_ALL_GATHER: return (n - 1) / n * result;
+    default: return 0;
+    }
+}
+
+instr_cost instr_cost_of(const mtf_program *p, const instr *i)
+{
+    instr_cost c = {0};
+    double operand = 0, result = 0;
+    for (int k = 0; k < i->nin; k++) {
+        const int64_t n = value_bound(p, i->in[k]);
+        if (k == 0 || instr_is_collective(i)) c.elements += n;
+        operand += (double)n * (double)mtf_dtype_size(i->in[k]->dtype);
+    }
+    for (int k = 0; k < i->nout; k++)
+        result += (double)value_bound(p, i->out[k]) * (double)mtf_dtype_size(i->out[k]->dtype);
+    if (i->kind == INSTR_COMPUTE) c.flops = compute_flops(p, i);
+    c.bytes = sent_bytes(p, i, operand, result);
+    return c;
+}
+
+mtf_totals mtf_program_totals(const mtf_program *p)
+{
+    mtf_totals t = {.state_bytes = p->state_bytes,
+                    .peak_bytes = p->state_bytes + p->slab_bytes,
+                    .instructions = p->ninstrs};
+    for (const instr *i = p->first; i; i = i->next) {
+        const instr_cost c = instr_cost_of(p, i);
+        t.flops += c.flops;
+        t.sent_bytes += c.bytes;
+    }
+    return t;
+}
+
+/* ---- text ---- */
+
+static void print_axes(const mtf_program *p, split s, const char *between, FILE *f)
+{
+    for (int i = 0; i < s.n; i++) fprintf(f, "%s%s", i ? between : "", p->mesh->name[s.axis[i]]);
+}
+
+static void print_value(const mtf_program *p, const value *v, FILE *f)
+{
+    fprintf(f, "%%%d %s[", v->id, mtf_dtype_name(v->dtype));
+    for (int i = 0; i < v->shape.rank; i++) {
+        fprintf(f, "%s%s=%" PRId64, i ? " " : "", v->shape.dim[i].name, v->shape.dim[i].size);
+        if (!v->split[i].n) continue;
+        fputc('/', f);
+        print_axes(p, v->split[i], "+", f);
+    }
+    fputc(']', f);
+    if (!v->pending) return;
+    static const char *const how[] = {"sum", "max", "min"};
+    fprintf(f, " %s over", how[v->combine]);
+    for (int a = 0; a < p->mesh->naxes; a++)
+        if (v->pending >> a & 1) fprintf(f, " %s", p->mesh->name[a]);
+}
+
+static void print_instr(const mtf_program *p, const instr *i, FILE *f)
+{
+    for (int k = 0; k < i->nout; k++) {
+        if (k) fputs(", ", f);
+        print_value(p, i->out[k], f);
+    }
+    fprintf(f, "%s%s(", i->nout ? " = " : "", instr_name(i));
+    for (int k = 0; k < i->nin; k++) fprintf(f, "%s%%%d", k ? ", " : "", i->in[k]->id);
+    fputc(')', f);
+    if (i->axes.n) {
+        fputs(" over ", f);
+        print_axes(p, i->axes, "+", f);
+    }
+    if (i->dim >= 0) fprintf(f, " dim %s", i->in[0]->shape.dim[i->dim].name);
+    if (i->kind == INSTR_COMPUTE) op_print_attr(i->op, i->attr, f);
+    if (i->kind == INSTR_ASSIGN) fprintf(f, " to '%s'", p->state[i->state].node->name);
+    fprintf(f, " '%s'\n", i->node->name);
+}
+
+static void print_sources(const mtf_program *p, FILE *f)
+{
+    for (int k = 0; k < p->nstates; k++) {
+        print_value(p, p->state[k].value, f);
+        fprintf(f, " = variable '%s'\n", p->state[k].node->name);
+    }
+    for (int k = 0; k < p->nfeeds; k++) {
+        print_value(p, p->feed[k], f);
+        fprintf(f, " = placeholder '%s'\n", p->feed[k]->tensor->node->name);
+    }
+}
+
+void mtf_program_print(const mtf_program *p, FILE *f)
+{
+    fprintf(f, "program '%s' mesh '%s' layout '%s'\n", p->name, p->mesh->text, p->layout->text);
+    print_sources(p, f);
+    for (const instr *i = p->first; i; i = i->next) print_instr(p, i, f);
+    for (int k = 0; k < p->nfetches; k++)
+        fprintf(f, "fetch %%%d '%s'\n", p->fetch[k]->id, p->fetch[k]->tensor->node->name);
+    fprintf(f, "slab %" PRId64 " bytes (lower bound %" PRId64 "), state %" PRId64 " bytes\n",
+            p->slab_bytes, p->live_bytes, p->state_bytes);
+}
+
+uint64_t mtf_program_hash(const mtf_program *p)
+{
+    char *text = NULL;
+    size_t size = 0;
+    FILE *f = open_memstream(&text, &size);
+    mtf_program_print(p, f);
+    fclose(f);
+    uint64_t h = 1469598103934665603u;
+    for (size_t i = 0; i < size; i++) h = (h ^ (unsigned char)text[i]) * 1099511628211u;
+    free(text);
+    return h;
+}
+
+/* ---- JSON ---- */
+
+static json_t *instr_json(const mtf_program *p, const instr *i)
+{
+    const instr_cost c = instr_cost_of(p, i);
+    json_t *axes = json_array();
+    for (int k = 0; k < i->axes.n; k++)
+        json_array_append_new(axes, json_string(p->mesh->name[i->axes.axis[k]]));
+    return json_pack("{s:s, s:s, s:o, s:I, s:f, s:f}", "op", instr_name(i), "name", i->node->name,
+                     "axes", axes, "elements", (json_int_t)c.elements, "bytes", c.bytes, "flops",
+                     c.flops);
+}
+
+void mtf_program_json(const mtf_program *p, FILE *f)
+{
+    json_t *list = json_array();
+    for (const instr *i = p->first; i; i = i->next) json_array_append_new(list, instr_json(p, i));
+    json_dumpf(list, f, JSON_COMPACT);
+    json_decref(list);
+}

@@ -146,8 +146,8 @@ void reference_other_order(const comm_mesh *m, comm_axes axes, int proc, int64_t
 {
     int members[1024];
     const int n = reference_members(m, axes, proc, members);
-    number sum = input(members[n - 1], i, op, type);
-    for (int k = n - 2; k >= 0; k--)
+    number sum = input(members[0], i, op, type);
+    for (int k = 1; k < n; k++)
         sum = join(sum, input(members[k], i, op, type), op);
     store(sum, to);
 }

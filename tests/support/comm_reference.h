@@ -12,7 +12,7 @@ void reference_input(int proc, int64_t i, comm_op op, mtf_dtype type, void *to);
 void reference_reduce(const comm_mesh *m, comm_axes axes, int proc, int64_t i, comm_op op,
                       mtf_dtype type, void *to);
 
-/* The same operands added one after the other, from the last to the first: another order. */
+/* The same operands added one after the other: another order for three operands or more. */
 void reference_other_order(const comm_mesh *m, comm_axes axes, int proc, int64_t i, comm_op op,
                            mtf_dtype type, void *to);
 

@@ -3,7 +3,7 @@
 #include "comm/internal.h"
 
 /* Up to this many bytes, one round of messages that everybody adds costs less than two rounds. */
-enum { SMALL_BYTES = 4096 };
+enum { SMALL_BYTES = 2048 };
 
 typedef struct direct {
     comm *c;

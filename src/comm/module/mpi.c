@@ -14,7 +14,7 @@
 #include <time.h>
 
 enum {
-    SPINS = 200,          /* looks before the core is given away: some ten microseconds */
+    SPINS = 50,           /* looks before the core is given away: some ten microseconds */
     YIELDS = 20000,       /* then looks before it sleeps as well: several milliseconds */
     SLEEP_NS = 50 * 1000, /* one sleep */
 };

@@ -77,6 +77,24 @@ mtf_status file_write(int fd, const char *path, const void *data, size_t bytes, 
     return MTF_OK;
 }
 
+mtf_status file_read_at(int fd, const char *path, void *data, size_t bytes, int64_t offset,
+                        mtf_err *err)
+{
+    char *to = data;
+    for (size_t done = 0; done < bytes;) {
+        const size_t piece = bytes - done < MOST ? bytes - done : MOST;
+        const ssize_t n = pread(fd, to + done, piece, offset + (int64_t)done);
+        if (n > 0) done += (size_t)n;
+        if (n < 0 && errno != EINTR)
+            return err_set(err, MTF_FAILED, "reading '%s': %zu bytes: %s", path, bytes,
+                           strerror(errno));
+        if (n == 0)
+            return err_set(err, MTF_FAILED, "reading '%s': %zu bytes: the file ends after %zu",
+                           path, bytes, done);
+    }
+    return MTF_OK;
+}
+
 /* Pipes and devices cannot be synced; that is no failure. */
 static bool sync_fd(int fd)
 {

@@ -21,6 +21,10 @@ mtf_status file_create(const char *path, int *fd, mtf_err *err);
 mtf_status file_write(int fd, const char *path, const void *data, size_t bytes, int64_t offset,
                       mtf_err *err);
 
+/* Reads exactly these bytes. MTF_FAILED also where the file ends before. */
+mtf_status file_read_at(int fd, const char *path, void *data, size_t bytes, int64_t offset,
+                        mtf_err *err);
+
 /* Makes what was written to `fd` durable, and closes it in every case. */
 mtf_status file_close(int fd, const char *path, mtf_err *err);
 

@@ -122,7 +122,7 @@ static void several_processes_write_one_file(void **state)
                 status = safetensors_write(mine, safetensors_find(mine, "x"), part * N,
                                            (char *)values + part * N, N, &err);
             if (status == MTF_OK) status = safetensors_finish(&mine, &err);
-            _exit(status);
+            _exit((int)status);
         }
         int code;
         assert_int_equal(waitpid(child, &code, 0), child);

@@ -19,8 +19,8 @@ enum { MTF_MAX_AXES = 8 };
 typedef struct mtf_mesh mtf_mesh;
 typedef struct mtf_layout mtf_layout;
 
-/* Reads a mesh; "" is one processor. NULL with MTF_INVALID in *err on a mistake: a piece without one
- * colon, a name twice, a size that is no integer from 1 to 2^20. Local. */
+/* Reads a mesh; "" is one processor. NULL with MTF_INVALID in *err on a mistake: a piece without
+ * one colon, a name twice, a size that is no integer from 1 to 2^20. Local. */
 mtf_mesh *mtf_mesh_parse(const char *text, mtf_err *err);
 void mtf_mesh_free(mtf_mesh **m);
 int64_t mtf_mesh_processors(const mtf_mesh *m);
@@ -30,9 +30,9 @@ int64_t mtf_mesh_axis_size(const mtf_mesh *m, int axis);
 /* The mesh in its normal form, "rows:2;cols:4". Lives as long as the mesh. */
 const char *mtf_mesh_text(const mtf_mesh *m);
 
-/* Reads a layout for a mesh; "" cuts nothing. A rule that names no axis of the mesh is left out with
- * a warning in *warning (which may be NULL), or, with `strict`, an error. NULL on a mistake: a piece
- * without one colon, a dim twice, an axis twice in one rule. Local. */
+/* Reads a layout for a mesh; "" cuts nothing. A rule that names no axis of the mesh is left out
+ * with a warning in *warning (which may be NULL), or, with `strict`, an error. NULL on a mistake: a
+ * piece without one colon, a dim twice, an axis twice in one rule. Local. */
 mtf_layout *mtf_layout_parse(const char *text, const mtf_mesh *m, bool strict, mtf_err *warning,
                              mtf_err *err);
 void mtf_layout_free(mtf_layout **l);

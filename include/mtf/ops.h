@@ -2,10 +2,11 @@
  * Operations: functions that add nodes to a graph.
  *
  * Every function returns the new tensor, owned by the graph, or NULL after an error (see
- * mtf/graph.h). Dims match by name, whatever their order. Shapes are written [batch io]. Elementwise
- * functions of several operands broadcast: the result has the longer shape where one operand's dims
- * all stand in the other, else the first's dims followed by those that it lacks. Types must be
- * equal unless said otherwise. Building is local; every rank builds the same graph. */
+ * mtf/graph.h). Dims match by name, whatever their order. Shapes are written [batch io].
+ * Elementwise functions of several operands broadcast: the result has the longer shape where one
+ * operand's dims all stand in the other, else the first's dims followed by those that it lacks.
+ * Types must be equal unless said otherwise. Building is local; every rank builds the same graph.
+ */
 #ifndef MTF_OPS_H
 #define MTF_OPS_H
 
@@ -69,8 +70,8 @@ mtf_tensor *mtf_selu(mtf_tensor *x);
 mtf_tensor *mtf_softplus(mtf_tensor *x);
 /* 0.5 x (1 + tanh(sqrt(2/pi) (x + 0.044715 x^3))) */
 mtf_tensor *mtf_gelu(mtf_tensor *x);
-mtf_tensor *mtf_swish(mtf_tensor *x);       /* x sigmoid(x) */
-mtf_tensor *mtf_logical_not(mtf_tensor *x); /* bool */
+mtf_tensor *mtf_swish(mtf_tensor *x);                /* x sigmoid(x) */
+mtf_tensor *mtf_logical_not(mtf_tensor *x);          /* bool */
 mtf_tensor *mtf_cast(mtf_tensor *x, mtf_dtype type); /* any to any; to i32 truncates */
 mtf_tensor *mtf_stop_gradient(mtf_tensor *x);        /* any type */
 mtf_tensor *mtf_scale(mtf_tensor *x, double factor); /* x * factor */
@@ -85,7 +86,8 @@ mtf_tensor *mtf_mul(mtf_tensor *x, mtf_tensor *y);
 mtf_tensor *mtf_div(mtf_tensor *x, mtf_tensor *y); /* f32, f64 */
 /* x^y; NaN for a negative x and a y that is no integer. f32, f64. */
 mtf_tensor *mtf_pow(mtf_tensor *x, mtf_tensor *y);
-mtf_tensor *mtf_maximum(mtf_tensor *x, mtf_tensor *y); /* NaN wins; the gradient is halved at ties */
+mtf_tensor *mtf_maximum(mtf_tensor *x,
+                        mtf_tensor *y); /* NaN wins; the gradient is halved at ties */
 mtf_tensor *mtf_minimum(mtf_tensor *x, mtf_tensor *y);
 mtf_tensor *mtf_floordiv(mtf_tensor *x, mtf_tensor *y); /* rounds down; i32: x / 0 is 0 */
 mtf_tensor *mtf_mod(mtf_tensor *x, mtf_tensor *y);      /* sign of y; i32: x mod 0 is 0 */
@@ -130,7 +132,8 @@ mtf_tensor *mtf_transpose(mtf_tensor *x, mtf_shape shape);
 mtf_tensor *mtf_reshape(mtf_tensor *x, mtf_shape shape);
 /* x with its dim `from` called `to`. */
 mtf_tensor *mtf_rename(mtf_tensor *x, const char *from, const char *to);
-/* out[.., i, ..] = x[.., i - offset, ..] along `dim`; zeros come in, or with `wrap` the other end. */
+/* out[.., i, ..] = x[.., i - offset, ..] along `dim`; zeros come in, or with `wrap` the other end.
+ */
 mtf_tensor *mtf_shift(mtf_tensor *x, const char *dim, int64_t offset, bool wrap);
 
 /* ---- indexing; indices are i32 ---- */
@@ -138,8 +141,9 @@ mtf_tensor *mtf_shift(mtf_tensor *x, const char *dim, int64_t offset, bool wrap)
 /* out = table at indices along the table's dim `dim`: the dims of indices, then those of the table
  * without `dim` that indices lack. Dims that both have are matched. Outside of [0, size): zero. */
 mtf_tensor *mtf_gather(mtf_tensor *table, mtf_tensor *indices, const char *dim);
-/* A tensor of zeros with shape `output`, which has `dim`; every element of `updates` is added at the
- * place along `dim` that `indices` name; indices outside are dropped. The transpose of gather. */
+/* A tensor of zeros with shape `output`, which has `dim`; every element of `updates` is added at
+ * the place along `dim` that `indices` name; indices outside are dropped. The transpose of gather.
+ */
 mtf_tensor *mtf_scatter_add(mtf_tensor *updates, mtf_tensor *indices, const char *dim,
                             mtf_shape output);
 /* `on` where dim's index equals the index, else `off`; dims of indices, then `dim`. */

@@ -14,7 +14,7 @@ typedef struct mtf_program mtf_program;
 
 /* What a program computes. All arrays are read during the call only. */
 typedef struct mtf_request {
-    const char *name;           /* for messages; NULL is "program" */
+    const char *name; /* for messages; NULL is "program" */
     int nfetches;
     mtf_tensor *const *fetches; /* tensors whose values a run returns */
     int nupdates;
@@ -23,11 +23,11 @@ typedef struct mtf_request {
 } mtf_request;
 
 /* Compiles. Fails (NULL, MTF_INVALID) where the graph has an error, where a layout cuts two dims of
- * one tensor over the same axis, where a fetch is NULL, where a variable is assigned twice. Cost does
- * not grow with the number of processors. Graph, mesh and layout must outlive the program. Local;
- * all ranks compile the same program. */
-mtf_program *mtf_compile(mtf_graph *g, const mtf_mesh *m, const mtf_layout *l,
-                         const mtf_request *r, mtf_err *err);
+ * one tensor over the same axis, where a fetch is NULL, where a variable is assigned twice. Cost
+ * does not grow with the number of processors. Graph, mesh and layout must outlive the program.
+ * Local; all ranks compile the same program. */
+mtf_program *mtf_compile(mtf_graph *g, const mtf_mesh *m, const mtf_layout *l, const mtf_request *r,
+                         mtf_err *err);
 
 /* Compiles the program that gives every variable its initial value. */
 mtf_program *mtf_compile_initial(mtf_graph *g, const mtf_mesh *m, const mtf_layout *l,
@@ -43,10 +43,10 @@ void mtf_program_json(const mtf_program *p, FILE *f);
 
 /* Totals of one processor, the largest. */
 typedef struct mtf_totals {
-    double flops;         /* per run */
-    double sent_bytes;    /* per run, over all collectives */
-    int64_t peak_bytes;   /* memory in all: state, values, scratch of collectives */
-    int64_t state_bytes;  /* of variables */
+    double flops;        /* per run */
+    double sent_bytes;   /* per run, over all collectives */
+    int64_t peak_bytes;  /* memory in all: state, values, scratch of collectives */
+    int64_t state_bytes; /* of variables */
     int64_t instructions;
 } mtf_totals;
 mtf_totals mtf_program_totals(const mtf_program *p);

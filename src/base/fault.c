@@ -15,7 +15,8 @@ static int find(void)
     for (int i = 0; i < FAULT_COUNT; i++)
         if (strcmp(names[i], wanted) == 0) return i;
     fprintf(stderr, "mtf: MTF_FAULT=%s names no fault; known are:\n", wanted);
-    for (int i = 0; i < FAULT_COUNT; i++) fprintf(stderr, "  %s\n", names[i]);
+    for (int i = 0; i < FAULT_COUNT; i++)
+        fprintf(stderr, "  %s\n", names[i]);
     exit(2);
 }
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Planted faults: mistakes that a test build can be told to make, one at a time, to show that a test
- * would see them. MTF_FAULT names one; in a normal build every FAULT is false and costs nothing. */
+ * Planted faults: mistakes that a test build can be told to make, one at a time, to show that a
+ * test would see them. MTF_FAULT names one; in a normal build every FAULT is false and costs
+ * nothing. */
 #ifndef BASE_FAULT_H
 #define BASE_FAULT_H
 

@@ -19,7 +19,8 @@ static bool is_float(const mtf_tensor *t)
 
 static void mark_paths(reverse *r, int n, mtf_tensor *const *xs)
 {
-    for (int i = 0; i < n; i++) r->on_path[xs[i]->node->id] = true;
+    for (int i = 0; i < n; i++)
+        r->on_path[xs[i]->node->id] = true;
     for (int64_t i = 0; i < r->nodes; i++) {
         const mtf_node *node = r->g->node[i];
         if ((node->op->traits & TRAIT_NO_GRAD) || !node->op->grad) continue;
@@ -74,7 +75,8 @@ static bool arguments_right(mtf_graph *g, const mtf_tensor *y, int n, mtf_tensor
 
 mtf_status mtf_gradients(mtf_tensor *y, int n, mtf_tensor *const *xs, mtf_tensor **dx)
 {
-    for (int i = 0; i < n; i++) dx[i] = NULL;
+    for (int i = 0; i < n; i++)
+        dx[i] = NULL;
     if (!y) return MTF_INVALID;
     mtf_graph *g = y->node->graph;
     if (g->err.status != MTF_OK || !arguments_right(g, y, n, xs)) return g->err.status;
@@ -100,7 +102,8 @@ mtf_status mtf_gradients(mtf_tensor *y, int n, mtf_tensor *const *xs, mtf_tensor
         step_back(&r, node);
     }
     g->scope = scope;
-    for (int i = 0; i < n; i++) dx[i] = r.grad[xs[i]->node->id][xs[i]->index];
+    for (int i = 0; i < n; i++)
+        dx[i] = r.grad[xs[i]->node->id][xs[i]->index];
     arena_free(&scratch);
     return g->err.status;
 }

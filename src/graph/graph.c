@@ -49,9 +49,11 @@ static mtf_node *make_node(mtf_graph *g, arena *mem, const op *row, const char *
     *n = (mtf_node){.op = row, .graph = g, .id = -1, .name = name, .nin = nin};
     n->nout = row->nout ? row->nout : 1;
     n->in = arena_alloc(mem, sizeof *n->in * (size_t)(nin ? nin : 1));
-    for (int i = 0; i < nin; i++) n->in[i] = in[i];
+    for (int i = 0; i < nin; i++)
+        n->in[i] = in[i];
     n->out = arena_alloc(mem, sizeof *n->out * (size_t)n->nout);
-    for (int i = 0; i < n->nout; i++) n->out[i] = (mtf_tensor){.node = n, .index = i};
+    for (int i = 0; i < n->nout; i++)
+        n->out[i] = (mtf_tensor){.node = n, .index = i};
     n->attr = arena_alloc(mem, row->attr_size);
     if (row->attr_size) memcpy(n->attr, attr, row->attr_size);
     return n;
@@ -70,8 +72,8 @@ static bool sizes_agree(mtf_graph *g, const mtf_node *n)
                 graph_fail(g,
                            "%s '%s': dim %s has size %lld in operand %d and %lld in operand %d; "
                            "rename it in one of them",
-                           n->op->name, n->name, a.name,
-                           (long long)n->in[j]->shape.dim[at].size, j, (long long)a.size, i);
+                           n->op->name, n->name, a.name, (long long)n->in[j]->shape.dim[at].size, j,
+                           (long long)a.size, i);
                 return false;
             }
     return true;
@@ -103,9 +105,8 @@ static bool infer(mtf_graph *g, mtf_node *n)
     mtf_dim dims[KERNEL_MAX_SPACE];
     for (int i = 0; i < n->nout; i++)
         if (!graph_check_shape(g, &n->out[i].shape, n->name)) return false;
-    return op_space(n, dims) >= 0 ||
-           graph_fail(g, "%s '%s': more than %d dims in one operation", n->op->name, n->name,
-                      KERNEL_MAX_SPACE);
+    return op_space(n, dims) >= 0 || graph_fail(g, "%s '%s': more than %d dims in one operation",
+                                                n->op->name, n->name, KERNEL_MAX_SPACE);
 }
 
 mtf_tensor *graph_add(mtf_graph *g, const op *row, const char *name, int nin, mtf_tensor *const *in,

@@ -39,7 +39,7 @@ struct mtf_graph {
     const char *scope;   /* "" or "a/b/" */
     const char **scopes; /* the stack below */
     int64_t nscopes, scopes_cap;
-    int64_t *uses; /* per interned name slot: how often a node took it */
+    int64_t *uses;          /* per interned name slot: how often a node took it */
     const char *batch_name; /* the dim that microbatches cut, or NULL (mtf_graph_set_batch) */
     int64_t batch_full;     /* its size in the full batch */
 };

@@ -8,14 +8,16 @@
 static uint64_t hash_text(const char *s)
 {
     uint64_t h = 1469598103934665603u;
-    for (; *s; s++) h = (h ^ (unsigned char)*s) * 1099511628211u;
+    for (; *s; s++)
+        h = (h ^ (unsigned char)*s) * 1099511628211u;
     return h;
 }
 
 static int64_t slot_of(const mtf_graph *g, const char *name)
 {
     int64_t i = (int64_t)(hash_text(name) & (uint64_t)(g->names_cap - 1));
-    while (g->names[i] && strcmp(g->names[i], name) != 0) i = (i + 1) & (g->names_cap - 1);
+    while (g->names[i] && strcmp(g->names[i], name) != 0)
+        i = (i + 1) & (g->names_cap - 1);
     return i;
 }
 

@@ -9,7 +9,8 @@ static int add_dims(const mtf_shape *s, mtf_dim *dims, int n)
 {
     for (int i = 0; i < s->rank; i++) {
         int at = 0;
-        while (at < n && dims[at].name != s->dim[i].name) at++;
+        while (at < n && dims[at].name != s->dim[i].name)
+            at++;
         if (at < n) continue;
         if (n == KERNEL_MAX_SPACE) return -1;
         dims[n++] = s->dim[i];
@@ -49,17 +50,29 @@ static void print_field(const op_field *f, const void *attr, FILE *out)
 {
     const void *p = at(attr, f);
     switch (f->kind) {
-    case FIELD_INT: fprintf(out, "%d", *(const int *)p); break;
-    case FIELD_I64: fprintf(out, "%" PRId64, *(const int64_t *)p); break;
-    case FIELD_U64: fprintf(out, "%016" PRIx64, *(const uint64_t *)p); break;
-    case FIELD_F64: fprintf(out, "%.9g", *(const double *)p); break;
+    case FIELD_INT:
+        fprintf(out, "%d", *(const int *)p);
+        break;
+    case FIELD_I64:
+        fprintf(out, "%" PRId64, *(const int64_t *)p);
+        break;
+    case FIELD_U64:
+        fprintf(out, "%016" PRIx64, *(const uint64_t *)p);
+        break;
+    case FIELD_F64:
+        fprintf(out, "%.9g", *(const double *)p);
+        break;
     case FIELD_NAME: {
         const char *s = *(const char *const *)p;
         fputs(s ? s : "-", out);
         break;
     }
-    case FIELD_DTYPE: fputs(mtf_dtype_name(*(const mtf_dtype *)p), out); break;
-    case FIELD_SHAPE: fputs(shape_text(p), out); break;
+    case FIELD_DTYPE:
+        fputs(mtf_dtype_name(*(const mtf_dtype *)p), out);
+        break;
+    case FIELD_SHAPE:
+        fputs(shape_text(p), out);
+        break;
     }
 }
 
@@ -96,7 +109,8 @@ bool op_equal_attr(const op *row, const void *a, const void *b)
 static uint64_t mix(uint64_t h, const void *data, size_t bytes)
 {
     const unsigned char *p = data;
-    for (size_t i = 0; i < bytes; i++) h = (h ^ p[i]) * 1099511628211u;
+    for (size_t i = 0; i < bytes; i++)
+        h = (h ^ p[i]) * 1099511628211u;
     return h;
 }
 

@@ -19,7 +19,7 @@ enum {
     TRAIT_FEED = 1 << 5,    /* is given by the caller for every run */
     TRAIT_ASSIGN = 1 << 6,  /* writes its input 0 to its variable */
     TRAIT_NO_GRAD = 1 << 7, /* stops gradients */
-    TRAIT_INDEX = 1 << 8,   /* a tile that asks for the global index; attr begins with tile_origin */
+    TRAIT_INDEX = 1 << 8, /* a tile that asks for the global index; attr begins with tile_origin */
     TRAIT_COMPOSED = 1 << 9, /* no node has this row: it holds the samples of a composition */
 };
 

@@ -24,5 +24,6 @@ void node_print(const mtf_node *n, FILE *f)
 
 void mtf_graph_print(const mtf_graph *g, FILE *f)
 {
-    for (int64_t i = 0; i < g->nnodes; i++) node_print(g->node[i], f);
+    for (int64_t i = 0; i < g->nnodes; i++)
+        node_print(g->node[i], f);
 }

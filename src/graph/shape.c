@@ -7,7 +7,8 @@
 int64_t mtf_shape_size(const mtf_shape *s)
 {
     int64_t n = 1;
-    for (int i = 0; i < s->rank; i++) n *= s->dim[i].size;
+    for (int i = 0; i < s->rank; i++)
+        n *= s->dim[i].size;
     return n;
 }
 
@@ -29,7 +30,8 @@ mtf_shape mtf_shape_without(mtf_shape s, const char *name)
 {
     const int at = mtf_shape_find(&s, name);
     if (at < 0) return s;
-    for (int i = at; i + 1 < s.rank; i++) s.dim[i] = s.dim[i + 1];
+    for (int i = at; i + 1 < s.rank; i++)
+        s.dim[i] = s.dim[i + 1];
     s.rank--;
     return s;
 }

@@ -14,17 +14,16 @@ static mtf_status read_axes(mtf_layout *l, const piece *p, const char *text, boo
     char axes[MTF_MAX_AXES * 70], *rest = NULL;
     if (strlen(p->value) >= sizeof axes || p->value[0] == '+' ||
         p->value[strlen(p->value) - 1] == '+' || strstr(p->value, "++"))
-        return err_set(err, MTF_INVALID, "layout '%s': '%s' is no list of axes like rows+cols", text,
-                       p->value);
+        return err_set(err, MTF_INVALID, "layout '%s': '%s' is no list of axes like rows+cols",
+                       text, p->value);
     snprintf(axes, sizeof axes, "%s", p->value);
     unsigned seen = 0;
     for (char *a = strtok_r(axes, "+", &rest); a; a = strtok_r(NULL, "+", &rest)) {
         const int axis = mesh_find_axis(l->mesh, a);
         if (axis < 0) {
             mtf_err *to = strict ? err : warning;
-            err_set(to, MTF_INVALID,
-                    "layout rule '%s:%s': the mesh '%s' has no axis called '%s'%s", p->name,
-                    p->value, l->mesh->text, a, strict ? "" : "; the axis is left out");
+            err_set(to, MTF_INVALID, "layout rule '%s:%s': the mesh '%s' has no axis called '%s'%s",
+                    p->name, p->value, l->mesh->text, a, strict ? "" : "; the axis is left out");
             if (strict) return MTF_INVALID;
             continue;
         }
@@ -69,8 +68,8 @@ mtf_layout *mtf_layout_parse(const char *text, const mtf_mesh *m, bool strict, m
     mtf_layout *l = mem_zalloc(sizeof *l);
     l->mesh = m;
     pieces ps;
-    mtf_status s = pieces_read(text, "layout", "dim:axis, for example batch:rows;d_ff:cols", &ps,
-                               err);
+    mtf_status s =
+        pieces_read(text, "layout", "dim:axis, for example batch:rows;d_ff:cols", &ps, err);
     l->rule = mem_zalloc(sizeof *l->rule * (size_t)(ps.n + 1));
     for (int i = 0; s == MTF_OK && i < ps.n; i++)
         s = read_rule(l, &ps.piece[i], text, strict, warning, err);
@@ -104,22 +103,23 @@ split layout_split(const mtf_layout *l, const char *dim)
 unsigned split_mask(split s)
 {
     unsigned mask = 0;
-    for (int i = 0; i < s.n; i++) mask |= 1u << s.axis[i];
+    for (int i = 0; i < s.n; i++)
+        mask |= 1u << s.axis[i];
     return mask;
 }
 
 int64_t split_parts(const mtf_mesh *m, split s)
 {
     int64_t p = 1;
-    for (int i = 0; i < s.n; i++) p *= m->size[s.axis[i]];
+    for (int i = 0; i < s.n; i++)
+        p *= m->size[s.axis[i]];
     return p;
 }
 
 int64_t split_part(const mtf_mesh *m, split s, int64_t proc)
 {
     int64_t part = 0;
-    if (FAULT(FAULT_SPLIT_ORDER) && s.n == 2)
-        s = (split){.n = 2, .axis = {s.axis[1], s.axis[0]}};
+    if (FAULT(FAULT_SPLIT_ORDER) && s.n == 2) s = (split){.n = 2, .axis = {s.axis[1], s.axis[0]}};
     for (int i = 0; i < s.n; i++)
         part = part * m->size[s.axis[i]] + mesh_coordinate(m, proc, s.axis[i]);
     return part;

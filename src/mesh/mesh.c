@@ -20,8 +20,8 @@ static mtf_status read_axis(mtf_mesh *m, const piece *p, const char *text, mtf_e
                        "mesh '%s': axis %s has the size '%s'; it must be an integer from 1 to %d",
                        text, p->name, p->value, 1 << 20);
     if (mesh_find_axis(m, p->name) >= 0)
-        return err_set(err, MTF_INVALID, "mesh '%s': axis %s stands twice; rename one of them", text,
-                       p->name);
+        return err_set(err, MTF_INVALID, "mesh '%s': axis %s stands twice; rename one of them",
+                       text, p->name);
     snprintf(m->name[m->naxes], sizeof m->name[0], "%s", p->name);
     m->size[m->naxes++] = size;
     if (m->processors > (1 << 24) / size)
@@ -36,7 +36,8 @@ mtf_mesh *mtf_mesh_parse(const char *text, mtf_err *err)
     m->processors = 1;
     pieces ps;
     mtf_status s = pieces_read(text, "mesh", "name:size, for example rows:2;cols:4", &ps, err);
-    for (int i = 0; s == MTF_OK && i < ps.n; i++) s = read_axis(m, &ps.piece[i], text, err);
+    for (int i = 0; s == MTF_OK && i < ps.n; i++)
+        s = read_axis(m, &ps.piece[i], text, err);
     pieces_free(&ps);
     if (s != MTF_OK) {
         mtf_mesh_free(&m);
@@ -90,7 +91,8 @@ int mesh_find_axis(const mtf_mesh *m, const char *name)
 
 int64_t mesh_coordinate(const mtf_mesh *m, int64_t proc, int axis)
 {
-    for (int i = m->naxes - 1; i > axis; i--) proc /= m->size[i];
+    for (int i = m->naxes - 1; i > axis; i--)
+        proc /= m->size[i];
     return proc % m->size[axis];
 }
 

@@ -15,8 +15,8 @@ static mtf_status read_piece(char *p, const char *whole, const char *what, const
         return err_set(err, MTF_INVALID, "%s '%s': '%s' is no %s", what, whole, p, form);
     *colon = '\0';
     if (strlen(p) > 63)
-        return err_set(err, MTF_INVALID, "%s '%s': the name '%s' is longer than 63 characters", what,
-                       whole, p);
+        return err_set(err, MTF_INVALID, "%s '%s': the name '%s' is longer than 63 characters",
+                       what, whole, p);
     *out = (piece){p, colon + 1};
     return MTF_OK;
 }

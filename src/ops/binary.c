@@ -17,11 +17,16 @@ static mtf_tensor *sample_with(mtf_graph *g, int k, const op *row,
     const mtf_shape ab = MTF_SHAPE({"a", 4}, {"b", 6}), b = MTF_SHAPE({"b", 6}),
                     bc = MTF_SHAPE({"b", 6}, {"c", 5}), ba = MTF_SHAPE({"b", 6}, {"a", 4});
     switch (k) {
-    case 0: return build(row, operand(g, ab), operand(g, ab));
-    case 1: return build(row, operand(g, b), operand(g, ab));
-    case 2: return build(row, operand(g, ab), operand(g, bc));
-    case 3: return build(row, operand(g, ab), operand(g, MTF_SCALAR));
-    case 4: return build(row, operand(g, ab), operand(g, ba));
+    case 0:
+        return build(row, operand(g, ab), operand(g, ab));
+    case 1:
+        return build(row, operand(g, b), operand(g, ab));
+    case 2:
+        return build(row, operand(g, ab), operand(g, bc));
+    case 3:
+        return build(row, operand(g, ab), operand(g, MTF_SCALAR));
+    case 4:
+        return build(row, operand(g, ab), operand(g, ba));
     }
     return NULL;
 }
@@ -71,7 +76,8 @@ static bool linear_in_first(const mtf_node *n, unsigned mask)
 TILE_NUMBER_2(add_tile, x + y, (int32_t)((uint32_t)x + (uint32_t)y))
 GRADIENT(add)
 {
-    for (int k = 0; k < 2; k++) dx[k] = tile_reduce_to(dy[0], n->in[k]);
+    for (int k = 0; k < 2; k++)
+        dx[k] = tile_reduce_to(dy[0], n->in[k]);
 }
 ROW(add, "out = x + y", tile_infer_number2, sample_normal, linear_jointly)
 
@@ -83,7 +89,7 @@ GRADIENT(sub)
 }
 ROW(sub, "out = x - y", tile_infer_number2, sample_normal, linear_jointly)
 
-TILE_NUMBER_2(mul_tile, x *y, (int32_t)((uint32_t)x * (uint32_t)y))
+TILE_NUMBER_2(mul_tile, x *y, (int32_t)((uint32_t)x *(uint32_t)y))
 GRADIENT(mul)
 {
     for (int k = 0; k < 2; k++)
@@ -199,6 +205,7 @@ ROW(mod, "out = x - y floor(x / y)", sample_positive)
 mtf_tensor *mtf_add_n(int n, mtf_tensor *const *xs)
 {
     mtf_tensor *sum = n > 0 ? xs[0] : NULL;
-    for (int i = 1; i < n; i++) sum = mtf_add(sum, xs[i]);
+    for (int i = 1; i < n; i++)
+        sum = mtf_add(sum, xs[i]);
     return sum;
 }

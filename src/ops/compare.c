@@ -27,8 +27,10 @@ static mtf_tensor *sample_with(mtf_graph *g, int k, const op *row,
 {
     const mtf_shape ab = MTF_SHAPE({"a", 4}, {"b", 6}), bc = MTF_SHAPE({"b", 6}, {"c", 3});
     switch (k) {
-    case 0: return build(row, operand(g, ab), operand(g, ab));
-    case 1: return build(row, operand(g, ab), operand(g, bc));
+    case 0:
+        return build(row, operand(g, ab), operand(g, ab));
+    case 1:
+        return build(row, operand(g, ab), operand(g, bc));
     }
     return NULL;
 }
@@ -83,7 +85,7 @@ COMPARE_TILE(equal_tile, x == y)
 ROW(equal, "out = x is y", infer_compare, sample_ties)
 COMPARE_TILE(not_equal_tile, x != y)
 ROW(not_equal, "out = x is not y", infer_compare, sample_ties)
-LOGIC_TILE(logical_and_tile, x & y)
+LOGIC_TILE(logical_and_tile, x &y)
 ROW(logical_and, "out = x and y", infer_logic, sample_flags)
 LOGIC_TILE(logical_or_tile, x | y)
 ROW(logical_or, "out = x or y", infer_logic, sample_flags)
@@ -111,9 +113,15 @@ ROW(logical_or, "out = x or y", infer_logic, sample_flags)
 TILE_BODY(where_tile)
 {
     switch (mtf_dtype_size(t->dtype)) { /* bits are copied, so the size is all that matters */
-    case 8: WHERE(uint64_t); break;
-    case 4: WHERE(uint32_t); break;
-    default: WHERE(uint8_t); break;
+    case 8:
+        WHERE(uint64_t);
+        break;
+    case 4:
+        WHERE(uint32_t);
+        break;
+    default:
+        WHERE(uint8_t);
+        break;
     }
 }
 TILE_VARIANTS(where_tile)
@@ -137,7 +145,8 @@ static bool where_linear(const mtf_node *n, unsigned mask)
 static void where_grad(mtf_node *n, mtf_tensor *const *dy, mtf_tensor **dx)
 {
     mtf_tensor *zero = mtf_constant(n->graph, 0.0, MTF_SCALAR, dy[0]->dtype);
-    mtf_tensor *chosen = mtf_where(n->in[0], dy[0], zero), *other = mtf_where(n->in[0], zero, dy[0]);
+    mtf_tensor *chosen = mtf_where(n->in[0], dy[0], zero),
+               *other = mtf_where(n->in[0], zero, dy[0]);
     dx[1] = tile_reduce_to(chosen, n->in[1]);
     dx[2] = tile_reduce_to(other, n->in[2]);
 }
@@ -147,9 +156,12 @@ static mtf_tensor *where_sample(mtf_graph *g, int k)
     const mtf_shape ab = MTF_SHAPE({"a", 4}, {"b", 6}), b = MTF_SHAPE({"b", 6}),
                     a = MTF_SHAPE({"a", 4});
     switch (k) {
-    case 0: return mtf_where(sample_flags(g, ab), sample_normal(g, ab), sample_normal(g, ab));
-    case 1: return mtf_where(sample_flags(g, b), sample_normal(g, ab), sample_normal(g, MTF_SCALAR));
-    case 2: return mtf_where(sample_flags(g, a), sample_normal(g, b), sample_normal(g, ab));
+    case 0:
+        return mtf_where(sample_flags(g, ab), sample_normal(g, ab), sample_normal(g, ab));
+    case 1:
+        return mtf_where(sample_flags(g, b), sample_normal(g, ab), sample_normal(g, MTF_SCALAR));
+    case 2:
+        return mtf_where(sample_flags(g, a), sample_normal(g, b), sample_normal(g, ab));
     }
     return NULL;
 }

@@ -163,20 +163,36 @@ static inline __attribute__((always_inline)) int32_t to_i32(double x)
 #define CAST_FROM(T)                                                                               \
     do {                                                                                           \
         switch (t->dtype) {                                                                        \
-        case MTF_F32: TILE_1(T, float, x); break;                                                  \
-        case MTF_F64: TILE_1(T, double, x); break;                                                 \
-        case MTF_I32: TILE_1(T, int32_t, to_i32((double)x)); break;                                \
-        default: TILE_1(T, uint8_t, x != 0); break;                                                \
+        case MTF_F32:                                                                              \
+            TILE_1(T, float, x);                                                                   \
+            break;                                                                                 \
+        case MTF_F64:                                                                              \
+            TILE_1(T, double, x);                                                                  \
+            break;                                                                                 \
+        case MTF_I32:                                                                              \
+            TILE_1(T, int32_t, to_i32((double)x));                                                 \
+            break;                                                                                 \
+        default:                                                                                   \
+            TILE_1(T, uint8_t, x != 0);                                                            \
+            break;                                                                                 \
         }                                                                                          \
     } while (0)
 
 TILE_BODY(cast_tile)
 {
     switch (t->in_dtype) {
-    case MTF_F32: CAST_FROM(float); break;
-    case MTF_F64: CAST_FROM(double); break;
-    case MTF_I32: CAST_FROM(int32_t); break;
-    default: CAST_FROM(uint8_t); break;
+    case MTF_F32:
+        CAST_FROM(float);
+        break;
+    case MTF_F64:
+        CAST_FROM(double);
+        break;
+    case MTF_I32:
+        CAST_FROM(int32_t);
+        break;
+    default:
+        CAST_FROM(uint8_t);
+        break;
     }
 }
 TILE_VARIANTS(cast_tile)
@@ -203,11 +219,16 @@ static void cast_grad(mtf_node *n, mtf_tensor *const *dy, mtf_tensor **dx)
 static mtf_tensor *cast_sample(mtf_graph *g, int k)
 {
     switch (k) {
-    case 0: return mtf_cast(mtf_scale(mtf_cast(sample_normal(g, ab), MTF_F32), 2.0), MTF_F64);
-    case 1: return mtf_cast(sample_integers(g, ab), MTF_F64);
-    case 2: return mtf_cast(sample_normal(g, ab), MTF_I32);
-    case 3: return mtf_cast(sample_flags(g, ab), MTF_F64);
-    case 4: return mtf_cast(sample_integers(g, ab), MTF_BOOL);
+    case 0:
+        return mtf_cast(mtf_scale(mtf_cast(sample_normal(g, ab), MTF_F32), 2.0), MTF_F64);
+    case 1:
+        return mtf_cast(sample_integers(g, ab), MTF_F64);
+    case 2:
+        return mtf_cast(sample_normal(g, ab), MTF_I32);
+    case 3:
+        return mtf_cast(sample_flags(g, ab), MTF_F64);
+    case 4:
+        return mtf_cast(sample_integers(g, ab), MTF_BOOL);
     }
     return NULL;
 }

@@ -25,8 +25,9 @@ static bool infer(mtf_graph *g, mtf_node *n)
     n->out[0].dtype = n->in[0]->dtype;
     for (int i = 0; i < n->nin; i++)
         if (n->in[i]->dtype != n->in[0]->dtype || n->in[i]->dtype == MTF_BOOL) {
-            graph_fail(g, "einsum '%s': the operands have the types %s and %s; they must be equal "
-                          "and not bool",
+            graph_fail(g,
+                       "einsum '%s': the operands have the types %s and %s; they must be equal "
+                       "and not bool",
                        n->name, mtf_dtype_name(n->in[0]->dtype), mtf_dtype_name(n->in[i]->dtype));
             return false;
         }
@@ -67,7 +68,8 @@ static void grad(mtf_node *n, mtf_tensor *const *dy, mtf_tensor **dx)
 static double cost(const mtf_node *n, const kernel_args *k)
 {
     double points = 1;
-    for (int i = 0; i < k->space; i++) points *= (double)k->dim[i].local;
+    for (int i = 0; i < k->space; i++)
+        points *= (double)k->dim[i].local;
     return points * (n->nin > 1 ? 2.0 * (n->nin - 1) : 1.0);
 }
 
@@ -114,9 +116,15 @@ static void output_run(void *ctx, int64_t n, const int64_t *at, const int64_t *s
         const int64_t out = at[2] + i * stride[2];
         nest_run(&p->reduced, base, dot_run, &d);
         switch (p->k->out[0].dtype) {
-        case MTF_F32: ((float *)p->k->out[0].data)[out] = d.sum32; break;
-        case MTF_F64: ((double *)p->k->out[0].data)[out] = d.sum; break;
-        default: ((int32_t *)p->k->out[0].data)[out] = (int32_t)d.sum_int; break;
+        case MTF_F32:
+            ((float *)p->k->out[0].data)[out] = d.sum32;
+            break;
+        case MTF_F64:
+            ((double *)p->k->out[0].data)[out] = d.sum;
+            break;
+        default:
+            ((int32_t *)p->k->out[0].data)[out] = (int32_t)d.sum_int;
+            break;
         }
     }
 }
@@ -156,8 +164,7 @@ static mtf_shape subset_shape(const mtf_node *n, int set)
             const mtf_dim d = n->in[i]->shape.dim[j];
             bool needed = shape_find(&n->out[0].shape, d.name) >= 0;
             for (int o = 0; o < n->nin; o++)
-                needed = needed ||
-                         (!(set >> o & 1) && shape_find(&n->in[o]->shape, d.name) >= 0);
+                needed = needed || (!(set >> o & 1) && shape_find(&n->in[o]->shape, d.name) >= 0);
             if (needed && shape_find(&s, d.name) < 0) s = mtf_shape_with(s, d);
         }
     }
@@ -168,7 +175,8 @@ static double pair_cost(const plan *p, int a, int b)
 {
     const mtf_shape *x = &p->shape[a], *y = &p->shape[b];
     double points = 1;
-    for (int i = 0; i < x->rank; i++) points *= (double)lower_local(p->l, &x->dim[i]);
+    for (int i = 0; i < x->rank; i++)
+        points *= (double)lower_local(p->l, &x->dim[i]);
     for (int i = 0; i < y->rank; i++)
         if (shape_find(x, y->dim[i].name) < 0) points *= (double)lower_local(p->l, &y->dim[i]);
     return points;
@@ -209,7 +217,8 @@ static bool lower(lowering *l, mtf_node *n)
 /* ---- builder ---- */
 
 /* Dims of xs[i] that neither the output nor another operand has are summed at once. */
-static mtf_tensor *without_private_dims(int n, mtf_tensor *const *xs, int i, const mtf_shape *output)
+static mtf_tensor *without_private_dims(int n, mtf_tensor *const *xs, int i,
+                                        const mtf_shape *output)
 {
     mtf_shape kept = MTF_SCALAR;
     for (int d = 0; d < xs[i]->shape.rank; d++) {
@@ -264,19 +273,26 @@ static mtf_tensor *sample(mtf_graph *g, int k)
     mtf_tensor *x[3];
 #define S(...) sample_normal(g, MTF_SHAPE(__VA_ARGS__))
     switch (k) {
-    case 0: return mtf_matmul(S(a, b), S(b, c), MTF_SHAPE(a, c));
-    case 1: return mtf_matmul(S(a, b, d), S(a, d, c), MTF_SHAPE(a, b, c));
-    case 2: return mtf_matmul(S(a, b), S(c, b), MTF_SHAPE(c, a));
-    case 3: return mtf_matmul(S(a, b), S(a, b), MTF_SCALAR);
-    case 4: return mtf_matmul(S(a), S(b), MTF_SHAPE(a, b));
+    case 0:
+        return mtf_matmul(S(a, b), S(b, c), MTF_SHAPE(a, c));
+    case 1:
+        return mtf_matmul(S(a, b, d), S(a, d, c), MTF_SHAPE(a, b, c));
+    case 2:
+        return mtf_matmul(S(a, b), S(c, b), MTF_SHAPE(c, a));
+    case 3:
+        return mtf_matmul(S(a, b), S(a, b), MTF_SCALAR);
+    case 4:
+        return mtf_matmul(S(a), S(b), MTF_SHAPE(a, b));
     case 5:
         x[0] = S(a, b), x[1] = S(b, c), x[2] = S(c, d);
         return mtf_einsum(3, x, MTF_SHAPE(a, d));
     case 6:
         x[0] = S(a, b), x[1] = S(b, c), x[2] = S(a, c);
         return mtf_einsum(3, x, MTF_SHAPE(b));
-    case 7: return mtf_matmul(S(a, b), S(b, c), MTF_SHAPE(a, d));
-    case 8: return mtf_matmul(S(a, b), S(a, b), MTF_SHAPE(b, a));
+    case 7:
+        return mtf_matmul(S(a, b), S(b, c), MTF_SHAPE(a, d));
+    case 8:
+        return mtf_matmul(S(a, b), S(a, b), MTF_SHAPE(b, a));
     }
 #undef S
     return NULL;

@@ -42,7 +42,8 @@ static bool gather_infer(mtf_graph *g, mtf_node *n)
     const mtf_tensor *table = n->in[0], *indices = n->in[1];
     if (!indices_usable(g, n, indices)) return false;
     if (shape_find(&table->shape, a->dim) < 0 || shape_find(&indices->shape, a->dim) >= 0) {
-        graph_fail(g, "gather '%s': dim %s must be a dim of the table %s and none of the indices %s",
+        graph_fail(g,
+                   "gather '%s': dim %s must be a dim of the table %s and none of the indices %s",
                    n->name, a->dim, shape_text(&table->shape), shape_text(&indices->shape));
         return false;
     }
@@ -66,9 +67,9 @@ typedef struct lookup {
     const char *table;
     const int32_t *index;
     char *out;
-    int64_t size;          /* bytes of an element */
-    int64_t along;         /* stride of the indexed dim in the table, in elements */
-    int64_t first, count;  /* the block of the indexed dim that is here */
+    int64_t size;         /* bytes of an element */
+    int64_t along;        /* stride of the indexed dim in the table, in elements */
+    int64_t first, count; /* the block of the indexed dim that is here */
 } lookup;
 
 static lookup lookup_of(const kernel_args *k, const kernel_view *table, const kernel_view *index,
@@ -101,8 +102,8 @@ static void gather_run(void *ctx, int64_t n, const int64_t *at, const int64_t *s
         if (i < 0 || i >= l->count)
             memset(out + j * l->size, 0, (size_t)l->size);
         else
-            memcpy(out + j * l->size,
-                   l->table + (at[0] + j * stride[0] + i * l->along) * l->size, (size_t)l->size);
+            memcpy(out + j * l->size, l->table + (at[0] + j * stride[0] + i * l->along) * l->size,
+                   (size_t)l->size);
     }
 }
 
@@ -116,12 +117,14 @@ static void gather_kernel(const kernel_args *k, int64_t begin, int64_t end)
     const gather_attr *a = k->attr;
     const kernel_view *views[] = {&k->in[0], &k->in[1], &k->out[0]};
     nest s = {.views = 3};
-    for (int d = 0; d < k->out[0].rank; d++) nest_add(&s, k, d, views);
+    for (int d = 0; d < k->out[0].rank; d++)
+        nest_add(&s, k, d, views);
     lookup l = lookup_of(k, &k->in[0], &k->in[1], a->at, FAULT(FAULT_GATHER_OFFSET));
     int64_t base[3] = {0};
     if (s.rank) {
         s.n[0] = end - begin;
-        for (int v = 0; v < 3; v++) base[v] = begin * s.stride[v][0];
+        for (int v = 0; v < 3; v++)
+            base[v] = begin * s.stride[v][0];
     }
     nest_run(&s, base, gather_run, &l);
 }
@@ -136,12 +139,15 @@ static mtf_tensor *gather_sample(mtf_graph *g, int k)
 {
     const mtf_shape v = MTF_SHAPE({"v", 6}, {"d", 4}), av = MTF_SHAPE({"a", 4}, {"v", 7});
     switch (k) {
-    case 0: return mtf_gather(sample_normal(g, v), sample_integers(g, MTF_SHAPE({"a", 5})), "v");
+    case 0:
+        return mtf_gather(sample_normal(g, v), sample_integers(g, MTF_SHAPE({"a", 5})), "v");
     case 1:
         return mtf_gather(sample_normal(g, v), sample_integers(g, MTF_SHAPE({"a", 3}, {"b", 2})),
                           "v");
-    case 2: return mtf_gather(sample_normal(g, av), sample_integers(g, MTF_SHAPE({"a", 4})), "v");
-    case 3: return mtf_gather(sample_normal(g, v), sample_integers(g, MTF_SCALAR), "v");
+    case 2:
+        return mtf_gather(sample_normal(g, av), sample_integers(g, MTF_SHAPE({"a", 4})), "v");
+    case 3:
+        return mtf_gather(sample_normal(g, v), sample_integers(g, MTF_SCALAR), "v");
     case 4:
         return mtf_gather(sample_normal(g, MTF_SHAPE({"v", 6})),
                           sample_integers(g, MTF_SHAPE({"a", 5})), "v");
@@ -179,8 +185,8 @@ typedef struct scatter_attr {
     int grain; /* the shared dim that is cut into grains, or -1 */
 } scatter_attr;
 
-static const op_field scatter_fields[] = {OP_FIELD(scatter_attr, dim, FIELD_NAME),
-                                          OP_FIELD(scatter_attr, output, FIELD_SHAPE), {0}};
+static const op_field scatter_fields[] = {
+    OP_FIELD(scatter_attr, dim, FIELD_NAME), OP_FIELD(scatter_attr, output, FIELD_SHAPE), {0}};
 
 static bool scatter_infer(mtf_graph *g, mtf_node *n)
 {
@@ -203,11 +209,12 @@ static bool scatter_infer(mtf_graph *g, mtf_node *n)
         if (a->output.dim[i].size > most) most = a->output.dim[a->grain = i].size;
     }
     if (ok) return true;
-    graph_fail(g,
-               "scatter_add '%s': updates %s%s and indices %s do not fit the output %s along %s: the "
-               "output has %s and dims of the updates; the updates have all dims of the indices",
-               n->name, mtf_dtype_name(x->dtype), shape_text(&x->shape),
-               shape_text(&indices->shape), shape_text(&a->output), a->dim, a->dim);
+    graph_fail(
+        g,
+        "scatter_add '%s': updates %s%s and indices %s do not fit the output %s along %s: the "
+        "output has %s and dims of the updates; the updates have all dims of the indices",
+        n->name, mtf_dtype_name(x->dtype), shape_text(&x->shape), shape_text(&indices->shape),
+        shape_text(&a->output), a->dim, a->dim);
     return false;
 }
 
@@ -232,9 +239,15 @@ static void scatter_run(void *ctx, int64_t n, const int64_t *at, const int64_t *
     const scatter *s = ctx;
     const lookup *l = &s->l;
     switch (s->type) {
-    case MTF_F32: SCATTER(float, *to + x[j * stride[0]]); break;
-    case MTF_F64: SCATTER(double, *to + x[j * stride[0]]); break;
-    default: SCATTER(int32_t, (uint32_t)*to + (uint32_t)x[j * stride[0]]); break;
+    case MTF_F32:
+        SCATTER(float, *to + x[j * stride[0]]);
+        break;
+    case MTF_F64:
+        SCATTER(double, *to + x[j * stride[0]]);
+        break;
+    default:
+        SCATTER(int32_t, (uint32_t)*to + (uint32_t)x[j * stride[0]]);
+        break;
     }
 }
 
@@ -263,8 +276,10 @@ static void scatter_part(const kernel_args *k, const scatter_attr *a, int64_t lo
     const kernel_view *views[] = {&k->in[0], &k->in[1], &k->out[0]};
     nest add = {.views = 3}, clear = {.views = 1};
     int64_t base[3] = {0}, clear_base[1] = {0};
-    for (int i = 0; i < k->in[0].rank; i++) nest_add(&add, k, k->in[0].dim[i], views);
-    for (int d = 0; d < k->out[0].rank; d++) nest_add(&clear, k, d, views + 2);
+    for (int i = 0; i < k->in[0].rank; i++)
+        nest_add(&add, k, k->in[0].dim[i], views);
+    for (int d = 0; d < k->out[0].rank; d++)
+        nest_add(&clear, k, d, views + 2);
     if (a->grain >= 0) {
         clear.n[a->grain] = hi - lo;
         clear_base[0] = lo * clear.stride[0][a->grain];
@@ -272,7 +287,8 @@ static void scatter_part(const kernel_args *k, const scatter_attr *a, int64_t lo
     for (int i = 0; i < k->in[0].rank && a->grain >= 0; i++) {
         if (k->in[0].dim[i] != a->grain) continue;
         add.n[i] = hi - lo;
-        for (int v = 0; v < 3; v++) base[v] = lo * add.stride[v][i];
+        for (int v = 0; v < 3; v++)
+            base[v] = lo * add.stride[v][i];
     }
     scatter s = {.l = lookup_of(k, &k->out[0], &k->in[1], a->at, FAULT(FAULT_GATHER_OFFSET)),
                  .type = k->out[0].dtype};
@@ -345,9 +361,11 @@ typedef struct one_hot_attr {
     mtf_dtype type;
 } one_hot_attr;
 
-static const op_field one_hot_fields[] = {
-    OP_FIELD(one_hot_attr, dim, FIELD_SHAPE), OP_FIELD(one_hot_attr, on, FIELD_F64),
-    OP_FIELD(one_hot_attr, off, FIELD_F64), OP_FIELD(one_hot_attr, type, FIELD_DTYPE), {0}};
+static const op_field one_hot_fields[] = {OP_FIELD(one_hot_attr, dim, FIELD_SHAPE),
+                                          OP_FIELD(one_hot_attr, on, FIELD_F64),
+                                          OP_FIELD(one_hot_attr, off, FIELD_F64),
+                                          OP_FIELD(one_hot_attr, type, FIELD_DTYPE),
+                                          {0}};
 
 static bool one_hot_infer(mtf_graph *g, mtf_node *n)
 {
@@ -361,10 +379,18 @@ static bool one_hot_infer(mtf_graph *g, mtf_node *n)
 static void put(const kernel_view *v, int64_t at, double x)
 {
     switch (v->dtype) {
-    case MTF_F32: ((float *)v->data)[at] = (float)x; break;
-    case MTF_F64: ((double *)v->data)[at] = x; break;
-    case MTF_I32: ((int32_t *)v->data)[at] = (int32_t)x; break;
-    default: ((uint8_t *)v->data)[at] = x != 0; break;
+    case MTF_F32:
+        ((float *)v->data)[at] = (float)x;
+        break;
+    case MTF_F64:
+        ((double *)v->data)[at] = x;
+        break;
+    case MTF_I32:
+        ((int32_t *)v->data)[at] = (int32_t)x;
+        break;
+    default:
+        ((uint8_t *)v->data)[at] = x != 0;
+        break;
     }
 }
 
@@ -376,7 +402,8 @@ static void one_hot_kernel(const kernel_args *k, int64_t begin, int64_t end)
     const kernel_dim d = k->dim[last];
     const int64_t offset = FAULT(FAULT_ONE_HOT_OFFSET) ? 0 : d.offset;
     int64_t rows = 1;
-    for (int i = 0; i < last; i++) rows *= k->dim[i].local;
+    for (int i = 0; i < last; i++)
+        rows *= k->dim[i].local;
     for (int64_t r = 0; r < rows; r++) {
         /* The operand is compact and its dims are the result's but the last. */
         const int64_t on = ((const int32_t *)k->in[0].data)[r] - offset;
@@ -389,11 +416,13 @@ static mtf_tensor *one_hot_sample(mtf_graph *g, int k)
 {
     const mtf_dim v = {"v", 6};
     switch (k) {
-    case 0: return mtf_one_hot(sample_integers(g, MTF_SHAPE({"a", 5})), v, 1.0, 0.0, MTF_F64);
+    case 0:
+        return mtf_one_hot(sample_integers(g, MTF_SHAPE({"a", 5})), v, 1.0, 0.0, MTF_F64);
     case 1:
         return mtf_one_hot(sample_integers(g, MTF_SHAPE({"a", 3}, {"b", 2})), (mtf_dim){"v", 7},
                            0.9, 0.1, MTF_F64);
-    case 2: return mtf_one_hot(sample_integers(g, MTF_SCALAR), v, 1.0, 0.0, MTF_I32);
+    case 2:
+        return mtf_one_hot(sample_integers(g, MTF_SCALAR), v, 1.0, 0.0, MTF_I32);
     }
     return NULL;
 }
@@ -412,7 +441,6 @@ const op op_one_hot = {
 mtf_tensor *mtf_one_hot(mtf_tensor *indices, mtf_dim dim, double on, double off, mtf_dtype type)
 {
     if (!indices) return NULL;
-    const one_hot_attr a = {
-        .dim = {.rank = 1, .dim = {dim}}, .on = on, .off = off, .type = type};
+    const one_hot_attr a = {.dim = {.rank = 1, .dim = {dim}}, .on = on, .off = off, .type = type};
     return graph_add(indices->node->graph, &op_one_hot, NULL, 1, &indices, &a);
 }

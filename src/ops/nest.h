@@ -11,7 +11,8 @@ typedef struct nest {
     int rank;
     int64_t n[KERNEL_MAX_SPACE];
     int views;
-    int64_t stride[NEST_MAX_VIEWS][KERNEL_MAX_SPACE]; /* in elements, 0 where a view lacks the dim */
+    int64_t stride[NEST_MAX_VIEWS]
+                  [KERNEL_MAX_SPACE]; /* in elements, 0 where a view lacks the dim */
 } nest;
 
 /* The innermost loop: n steps from offset at[v] of each view, stride[v] apart. */

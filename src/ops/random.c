@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Random tensors and dropout. A value is a function of the run's seed and step, the stream (a hash
  * of the node's path) and the element's global index, so it is the same under every layout. */
-#include "base/random.h"
 #include "base/fault.h"
+#include "base/random.h"
 #include "mtf/ops.h"
 #include "ops/rows.h"
 #include "ops/tile.h"
@@ -15,11 +15,10 @@ typedef struct random_attr {
     mtf_dtype type;
 } random_attr;
 
-static const op_field random_fields[] = {
-    OP_FIELD(random_attr, stream, FIELD_U64), OP_FIELD(random_attr, a, FIELD_F64),
-    OP_FIELD(random_attr, b, FIELD_F64), {0}};
-
-enum { RUN = 256 };
+static const op_field random_fields[] = {OP_FIELD(random_attr, stream, FIELD_U64),
+                                         OP_FIELD(random_attr, a, FIELD_F64),
+                                         OP_FIELD(random_attr, b, FIELD_F64),
+                                         {0}};
 
 static bool random_infer(mtf_graph *g, mtf_node *n)
 {
@@ -32,56 +31,42 @@ static bool random_infer(mtf_graph *g, mtf_node *n)
     return false;
 }
 
-static void store(const tile *t, int64_t i, double v)
+/* out = shift + factor * standard, of a tile that holds the standard distribution. */
+static void stretch(const tile *t, double shift, double factor)
 {
-    if (t->dtype == MTF_F64)
-        ((double *)t->out)[i] = v;
-    else
-        ((float *)t->out)[i] = (float)v;
-}
-
-typedef double draw_fn(uint32_t u, double a, double b);
-
-static void fill(const tile *t, draw_fn *draw)
-{
-    const random_attr *a = t->attr;
-    const random_key key = random_key_of(t->run->seed, a->stream, t->run->step);
-    uint32_t u[RUN];
-    for (int64_t done = 0; done < t->n; done += RUN) {
-        const int64_t n = t->n - done < RUN ? t->n - done : RUN;
-        random_fill_u32(u, &key, t->index + (uint64_t)done, n);
-        for (int64_t i = 0; i < n; i++) store(t, done + i, draw(u[i], a->a, a->b));
+    if (t->dtype == MTF_F64) {
+        double *o = t->out;
+        for (int64_t i = 0; i < t->n; i++) o[i] = shift + factor * o[i];
+    } else {
+        float *o = t->out;
+        for (int64_t i = 0; i < t->n; i++) o[i] = (float)(shift + factor * (double)o[i]);
     }
 }
 
-static double draw_uniform(uint32_t u, double low, double high)
-{
-    return low + (high - low) * random_uniform(u);
-}
-
-static double draw_normal(uint32_t u, double mean, double stddev)
-{
-    return mean + stddev * random_normal(u);
-}
-
-static double draw_truncated(uint32_t u, double mean, double stddev)
-{
-    return mean + stddev * random_truncated_normal(u);
-}
+#define FILL(fn, shift, factor)                                                                    \
+    do {                                                                                           \
+        const random_attr *a = t->attr;                                                            \
+        const random_key key = random_fold(t->run->seed, a->stream);                               \
+        if (t->dtype == MTF_F64)                                                                   \
+            random_fill_##fn##_f64(t->out, key, t->run->step, t->index, t->n);                     \
+        else                                                                                       \
+            random_fill_##fn##_f32(t->out, key, t->run->step, t->index, t->n);                     \
+        stretch(t, shift, factor);                                                                 \
+    } while (0)
 
 static void uniform_tile(const tile *t)
 {
-    fill(t, draw_uniform);
+    FILL(uniform, a->a, a->b - a->a);
 }
 
 static void normal_tile(const tile *t)
 {
-    fill(t, draw_normal);
+    FILL(normal, a->a, a->b);
 }
 
 static void truncated_tile(const tile *t)
 {
-    fill(t, draw_truncated);
+    FILL(truncated, a->a, a->b);
 }
 
 static tile_origin origin_of(const mtf_graph *g, const mtf_shape *s)
@@ -136,7 +121,7 @@ static mtf_tensor *truncated_sample(mtf_graph *g, int k)
         .sample = sampler,                                                                         \
     };                                                                                             \
     mtf_tensor *mtf_random_##fn(mtf_graph *g, const char *name, mtf_shape shape, mtf_dtype type,   \
-                                double first, double second)                                      \
+                                double first, double second)                                       \
     {                                                                                              \
         const random_attr a = {.a = first, .b = second, .shape = shape, .type = type};             \
         return build(g, &op_random_##fn, name, 0, NULL, a);                                        \
@@ -149,27 +134,32 @@ ROW(truncated_normal, "out = normal with mean a and standard deviation b, within
 
 /* ---- dropout ---- */
 
+enum { RUN = 256 };
+
+/* Selected, not multiplied: an infinite x that is dropped gives 0, not NaN. */
+#define DROP(T, suffix)                                                                            \
+    do {                                                                                           \
+        T mask[RUN];                                                                               \
+        for (int64_t done = 0; done < t->n; done += RUN) {                                         \
+            const int64_t n = t->n - done < RUN ? t->n - done : RUN, s = t->stride[0];             \
+            const T *x = (const T *)t->in[0] + done * s;                                           \
+            T *o = (T *)t->out + done;                                                             \
+            random_fill_keep_##suffix(mask, key, t->run->step, index + (uint64_t)done, n, keep,    \
+                                      (T)(1.0 / keep));                                            \
+            for (int64_t i = 0; i < n; i++) o[i] = mask[i] > 0 ? x[i * s] * mask[i] : 0;           \
+        }                                                                                          \
+    } while (0)
+
 static void dropout_tile(const tile *t)
 {
     const random_attr *a = t->attr;
-    const random_key key = random_key_of(t->run->seed, a->stream, t->run->step);
-    const uint32_t keep = random_threshold(1.0 - a->a);
-    const double factor = 1.0 / (1.0 - a->a);
+    const random_key key = random_fold(t->run->seed, a->stream);
+    const double keep = 1.0 - a->a;
     const uint64_t index = FAULT(FAULT_DROPOUT_OFFSET) ? 0 : t->index;
-    uint32_t u[RUN];
-    for (int64_t done = 0; done < t->n; done += RUN) {
-        const int64_t n = t->n - done < RUN ? t->n - done : RUN, s = t->stride[0];
-        random_fill_u32(u, &key, index + (uint64_t)done, n);
-        if (t->dtype == MTF_F64) {
-            const double *x = (const double *)t->in[0] + done * s;
-            double *o = (double *)t->out + done;
-            for (int64_t i = 0; i < n; i++) o[i] = u[i] < keep ? x[i * s] * factor : 0.0;
-        } else {
-            const float *x = (const float *)t->in[0] + done * s, f = (float)factor;
-            float *o = (float *)t->out + done;
-            for (int64_t i = 0; i < n; i++) o[i] = u[i] < keep ? x[i * s] * f : 0.0f;
-        }
-    }
+    if (t->dtype == MTF_F64)
+        DROP(double, f64);
+    else
+        DROP(float, f32);
 }
 
 static bool dropout_linear(const mtf_node *n, unsigned mask)

@@ -21,8 +21,9 @@ static bool infer_for(mtf_graph *g, mtf_node *n, unsigned types)
         const mtf_dim d = a->output.dim[i];
         const int at = shape_find(&x->shape, d.name);
         if (at >= 0 && x->shape.dim[at].size == d.size) continue;
-        graph_fail(g, "%s '%s': the output dim %s=%lld is no dim of the operand %s; use broadcast "
-                      "for new dims",
+        graph_fail(g,
+                   "%s '%s': the output dim %s=%lld is no dim of the operand %s; use broadcast "
+                   "for new dims",
                    n->op->name, n->name, d.name, (long long)d.size, shape_text(&x->shape));
         return false;
     }
@@ -81,8 +82,8 @@ static mtf_tensor *sample_with(mtf_graph *g, int k, const op *row,
                                mtf_tensor *(*operand)(mtf_graph *, mtf_shape))
 {
     const mtf_shape abc = MTF_SHAPE({"a", 4}, {"b", 6}, {"c", 5});
-    const mtf_shape to[] = {MTF_SHAPE({"a", 4}), MTF_SHAPE({"c", 5}),
-                            MTF_SHAPE({"c", 5}, {"a", 4}), MTF_SCALAR};
+    const mtf_shape to[] = {MTF_SHAPE({"a", 4}), MTF_SHAPE({"c", 5}), MTF_SHAPE({"c", 5}, {"a", 4}),
+                            MTF_SCALAR};
     return k < 4 ? build(row, operand(g, abc), &to[k]) : NULL;
 }
 

@@ -56,7 +56,8 @@ static reduction describe(const kernel_args *k)
 {
     const int rank = k->out[0].rank;
     reduction r = {.k = k, .factor = 1, .outputs = 1, .columns = 1, .inner = reduced_nest(k)};
-    for (int d = 0; d < rank; d++) r.outputs *= k->dim[d].local;
+    for (int d = 0; d < rank; d++)
+        r.outputs *= k->dim[d].local;
     if (rank) r.columns = k->dim[rank - 1].local;
     const int unit = unit_dim(&k->in[0]);
     const int last = r.inner.rank - 1;
@@ -75,7 +76,8 @@ static int64_t panels(const reduction *r)
 static int64_t outputs_per_grain(const reduction *r)
 {
     int64_t work = 1;
-    for (int i = 0; i < r->inner.rank; i++) work *= r->inner.n[i];
+    for (int i = 0; i < r->inner.rank; i++)
+        work *= r->inner.n[i];
     const int64_t per = GRAIN_WORK / (work > 0 ? work : 1);
     return per > 0 ? per : 1;
 }
@@ -101,32 +103,32 @@ static int64_t operand_offset(const kernel_args *k, int64_t index, int skip)
     return offset;
 }
 
-#define T           float
-#define WIDE        double
-#define NAME(x)     x##_f32
-#define LOWEST      (-INFINITY)
-#define HIGHEST     INFINITY
-#define IS_NAN(x)   ((x) != (x))
-#define FINISH(s)   ((float)((s) * r->factor))
+#define T         float
+#define WIDE      double
+#define NAME(x)   x##_f32
+#define LOWEST    (-INFINITY)
+#define HIGHEST   INFINITY
+#define IS_NAN(x) ((x) != (x))
+#define FINISH(s) ((float)((s)*r->factor))
 #include "ops/reduce_body.inc"
 
-#define T           double
-#define WIDE        double
-#define NAME(x)     x##_f64
-#define LOWEST      (-INFINITY)
-#define HIGHEST     INFINITY
-#define IS_NAN(x)   ((x) != (x))
-#define FINISH(s)   ((s) * r->factor)
+#define T         double
+#define WIDE      double
+#define NAME(x)   x##_f64
+#define LOWEST    (-INFINITY)
+#define HIGHEST   INFINITY
+#define IS_NAN(x) ((x) != (x))
+#define FINISH(s) ((s)*r->factor)
 #include "ops/reduce_body.inc"
 
 /* Unsigned sums wrap around; the lanes hold the same bits as signed ones would. */
-#define T           int32_t
-#define WIDE        int64_t
-#define NAME(x)     x##_i32
-#define LOWEST      INT32_MIN
-#define HIGHEST     INT32_MAX
-#define IS_NAN(x)   false
-#define FINISH(s)   ((int32_t)(uint32_t)(uint64_t)(s))
+#define T         int32_t
+#define WIDE      int64_t
+#define NAME(x)   x##_i32
+#define LOWEST    INT32_MIN
+#define HIGHEST   INT32_MAX
+#define IS_NAN(x) false
+#define FINISH(s) ((int32_t)(uint32_t)(uint64_t)(s))
 #include "ops/reduce_body.inc"
 
 void reduce_run(const kernel_args *k, reduce_kind kind, double factor, int64_t begin, int64_t end)
@@ -135,8 +137,14 @@ void reduce_run(const kernel_args *k, reduce_kind kind, double factor, int64_t b
     r.kind = kind;
     r.factor = factor;
     switch (k->out[0].dtype) {
-    case MTF_F32: run_f32(&r, begin, end); break;
-    case MTF_F64: run_f64(&r, begin, end); break;
-    default: run_i32(&r, begin, end); break;
+    case MTF_F32:
+        run_f32(&r, begin, end);
+        break;
+    case MTF_F64:
+        run_f64(&r, begin, end);
+        break;
+    default:
+        run_i32(&r, begin, end);
+        break;
     }
 }

@@ -33,7 +33,8 @@ static bool infer(mtf_graph *g, mtf_node *n)
 /* from[i]: the dim of x that dim i of y is a plain renaming of, or -1. */
 static void match_dims(const mtf_shape *x, const mtf_shape *y, int *from)
 {
-    for (int i = 0; i < y->rank; i++) from[i] = -1;
+    for (int i = 0; i < y->rank; i++)
+        from[i] = -1;
     int i = 0, j = 0;
     while (i < x->rank && j < y->rank) {
         if (x->dim[i].size == y->dim[j].size) {
@@ -88,11 +89,16 @@ static mtf_tensor *reshape_sample(mtf_graph *g, int k)
 {
     const mtf_shape ab = MTF_SHAPE({"a", 4}, {"b", 6});
     switch (k) {
-    case 0: return mtf_reshape(sample_normal(g, ab), MTF_SHAPE({"c", 24}));
-    case 1: return mtf_reshape(sample_normal(g, ab), MTF_SHAPE({"a", 4}, {"c", 2}, {"d", 3}));
-    case 2: return mtf_reshape(sample_normal(g, ab), MTF_SHAPE({"b", 4}, {"a", 6}));
-    case 3: return mtf_reshape(sample_normal(g, ab), MTF_SHAPE({"c", 3}, {"d", 8}));
-    case 4: return mtf_reshape(sample_normal(g, ab), MTF_SHAPE({"c", 1}, {"a", 4}, {"b", 6}));
+    case 0:
+        return mtf_reshape(sample_normal(g, ab), MTF_SHAPE({"c", 24}));
+    case 1:
+        return mtf_reshape(sample_normal(g, ab), MTF_SHAPE({"a", 4}, {"c", 2}, {"d", 3}));
+    case 2:
+        return mtf_reshape(sample_normal(g, ab), MTF_SHAPE({"b", 4}, {"a", 6}));
+    case 3:
+        return mtf_reshape(sample_normal(g, ab), MTF_SHAPE({"c", 3}, {"d", 8}));
+    case 4:
+        return mtf_reshape(sample_normal(g, ab), MTF_SHAPE({"c", 1}, {"a", 4}, {"b", 6}));
     }
     return NULL;
 }

@@ -68,13 +68,16 @@ static void copy_run(void *ctx, int64_t n, const int64_t *at, const int64_t *str
     const int64_t s = stride[0];
     switch (c->size) {
     case 4:
-        for (int64_t i = 0; i < n; i++) ((uint32_t *)(void *)out)[i] = ((const uint32_t *)(const void *)x)[i * s];
+        for (int64_t i = 0; i < n; i++)
+            ((uint32_t *)(void *)out)[i] = ((const uint32_t *)(const void *)x)[i * s];
         break;
     case 8:
-        for (int64_t i = 0; i < n; i++) ((uint64_t *)(void *)out)[i] = ((const uint64_t *)(const void *)x)[i * s];
+        for (int64_t i = 0; i < n; i++)
+            ((uint64_t *)(void *)out)[i] = ((const uint64_t *)(const void *)x)[i * s];
         break;
     default:
-        for (int64_t i = 0; i < n; i++) out[i] = x[i * s];
+        for (int64_t i = 0; i < n; i++)
+            out[i] = x[i * s];
         break;
     }
 }
@@ -89,12 +92,14 @@ static void copy_kernel(const kernel_args *k, int64_t begin, int64_t end)
 {
     const kernel_view *views[] = {&k->in[0], &k->out[0]};
     nest s = {.views = 2};
-    for (int d = 0; d < k->out[0].rank; d++) nest_add(&s, k, d, views);
+    for (int d = 0; d < k->out[0].rank; d++)
+        nest_add(&s, k, d, views);
     copy c = {.x = k->in[0].data, .out = k->out[0].data, .size = mtf_dtype_size(k->out[0].dtype)};
     int64_t base[2] = {0};
     if (s.rank) {
         s.n[0] = end - begin;
-        for (int v = 0; v < 2; v++) base[v] = begin * s.stride[v][0];
+        for (int v = 0; v < 2; v++)
+            base[v] = begin * s.stride[v][0];
     }
     nest_run(&s, base, copy_run, &c);
 }
@@ -117,8 +122,7 @@ static mtf_tensor *broadcast_sample(mtf_graph *g, int k)
 {
     switch (k) {
     case 0:
-        return mtf_broadcast(sample_normal(g, MTF_SHAPE({"a", 4})),
-                             MTF_SHAPE({"a", 4}, {"b", 6}));
+        return mtf_broadcast(sample_normal(g, MTF_SHAPE({"a", 4})), MTF_SHAPE({"a", 4}, {"b", 6}));
     case 1:
         return mtf_broadcast(sample_normal(g, MTF_SHAPE({"a", 4}, {"b", 6})),
                              MTF_SHAPE({"b", 6}, {"c", 5}, {"a", 4}));

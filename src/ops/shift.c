@@ -49,8 +49,10 @@ static void kernel(const kernel_args *k, int64_t begin, int64_t end)
     const int at = a->at;
     const int64_t n = k->dim[at].local, size = mtf_dtype_size(k->out[0].dtype);
     int64_t outer = 1, inner = size;
-    for (int d = 0; d < at; d++) outer *= k->dim[d].local;
-    for (int d = at + 1; d < k->out[0].rank; d++) inner *= k->dim[d].local;
+    for (int d = 0; d < at; d++)
+        outer *= k->dim[d].local;
+    for (int d = at + 1; d < k->out[0].rank; d++)
+        inner *= k->dim[d].local;
     for (int64_t o = 0; o < outer; o++)
         for (int64_t i = 0; i < n; i++) {
             int64_t from = i - a->offset;

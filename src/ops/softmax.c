@@ -43,12 +43,17 @@ mtf_tensor *mtf_log_softmax(mtf_tensor *x, const char *dim)
 
 static mtf_tensor *sample(mtf_graph *g, int k)
 {
-    const mtf_shape ab = MTF_SHAPE({"a", 4}, {"b", 7}), abc = MTF_SHAPE({"a", 3}, {"b", 4}, {"c", 5});
+    const mtf_shape ab = MTF_SHAPE({"a", 4}, {"b", 7}),
+                    abc = MTF_SHAPE({"a", 3}, {"b", 4}, {"c", 5});
     switch (k) {
-    case 0: return mtf_softmax(sample_normal(g, ab), "b");
-    case 1: return mtf_softmax(sample_normal(g, abc), "b");
-    case 2: return mtf_log_softmax(sample_normal(g, ab), "b");
-    case 3: return mtf_reduce_logsumexp(sample_normal(g, abc), MTF_SHAPE({"b", 4}));
+    case 0:
+        return mtf_softmax(sample_normal(g, ab), "b");
+    case 1:
+        return mtf_softmax(sample_normal(g, abc), "b");
+    case 2:
+        return mtf_log_softmax(sample_normal(g, ab), "b");
+    case 3:
+        return mtf_reduce_logsumexp(sample_normal(g, abc), MTF_SHAPE({"b", 4}));
     }
     return NULL;
 }

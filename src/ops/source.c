@@ -140,10 +140,18 @@ static void constant_tile(const tile *t)
     const double v = ((const constant_attr *)t->attr)->value;
     for (int64_t i = 0; i < t->n; i++) {
         switch (t->dtype) {
-        case MTF_F32: ((float *)t->out)[i] = (float)v; break;
-        case MTF_F64: ((double *)t->out)[i] = v; break;
-        case MTF_I32: ((int32_t *)t->out)[i] = (int32_t)v; break;
-        default: ((uint8_t *)t->out)[i] = v != 0; break;
+        case MTF_F32:
+            ((float *)t->out)[i] = (float)v;
+            break;
+        case MTF_F64:
+            ((double *)t->out)[i] = v;
+            break;
+        case MTF_I32:
+            ((int32_t *)t->out)[i] = (int32_t)v;
+            break;
+        default:
+            ((uint8_t *)t->out)[i] = v != 0;
+            break;
         }
     }
 }
@@ -188,9 +196,15 @@ static void range_kernel(const kernel_args *k, int64_t begin, int64_t end)
     const int64_t offset = FAULT(FAULT_RANGE_OFFSET) ? 0 : d.offset;
     for (int64_t i = 0; i < d.local; i++) {
         switch (k->out[0].dtype) {
-        case MTF_F32: ((float *)k->out[0].data)[i] = (float)(offset + i); break;
-        case MTF_F64: ((double *)k->out[0].data)[i] = (double)(offset + i); break;
-        default: ((int32_t *)k->out[0].data)[i] = (int32_t)(offset + i); break;
+        case MTF_F32:
+            ((float *)k->out[0].data)[i] = (float)(offset + i);
+            break;
+        case MTF_F64:
+            ((double *)k->out[0].data)[i] = (double)(offset + i);
+            break;
+        default:
+            ((int32_t *)k->out[0].data)[i] = (int32_t)(offset + i);
+            break;
         }
     }
 }
@@ -198,8 +212,10 @@ static void range_kernel(const kernel_args *k, int64_t begin, int64_t end)
 static mtf_tensor *range_sample(mtf_graph *g, int k)
 {
     switch (k) {
-    case 0: return mtf_range(g, (mtf_dim){"a", 7}, MTF_F64);
-    case 1: return mtf_range(g, (mtf_dim){"a", 6}, MTF_I32);
+    case 0:
+        return mtf_range(g, (mtf_dim){"a", 7}, MTF_F64);
+    case 1:
+        return mtf_range(g, (mtf_dim){"a", 6}, MTF_I32);
     }
     return NULL;
 }

@@ -23,7 +23,8 @@ bool tile_infer_nary(mtf_graph *g, mtf_node *n, int first, unsigned types)
 {
     const int last = n->nin - 1;
     mtf_shape s = n->in[last]->shape;
-    for (int i = last - 1; i >= 0; i--) s = tile_broadcast(&n->in[i]->shape, &s);
+    for (int i = last - 1; i >= 0; i--)
+        s = tile_broadcast(&n->in[i]->shape, &s);
     for (int i = first; i < n->nin; i++)
         if (n->in[i]->dtype != n->in[last]->dtype) {
             graph_fail(g, "%s '%s': the operands have the types %s and %s; cast one of them",

@@ -11,7 +11,8 @@
 #include "base/vmath.h"
 #include "graph/op.h"
 
-/* The result may be the operand's memory, element for element, so no iteration depends on another. */
+/* The result may be the operand's memory, element for element, so no iteration depends on another.
+ */
 #if defined(__clang__)
 #define TILE_LOOP _Pragma("clang loop vectorize(assume_safety)")
 #else
@@ -62,7 +63,7 @@
         }                                                                                          \
     } while (0)
 
-#define TILE_BODY(name) static inline __attribute__((always_inline)) void name##_body(const tile *t)
+#define TILE_BODY(name)     static inline __attribute__((always_inline)) void name##_body(const tile *t)
 #define TILE_VARIANTS(name) ISA_VARIANTS(name, name##_body, (const tile *t), (t))
 
 /* Floating-point functions of one and two operands: an expression per type. */

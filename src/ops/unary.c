@@ -84,7 +84,7 @@ GRADIENT(sign)
 }
 ROW(sign, "out = -1, 0 or 1 as x is below, at or above 0", tile_infer_number1, sample_of, NULL)
 
-TILE_NUMBER_1(square_tile, x *x, (int32_t)((uint32_t)x * (uint32_t)x))
+TILE_NUMBER_1(square_tile, x *x, (int32_t)((uint32_t)x *(uint32_t)x))
 GRADIENT(square)
 {
     UNUSED(y);
@@ -185,8 +185,7 @@ ROW(elu, "out = x above 0, else e^x - 1", tile_infer_float1, sample_of, NULL)
 /* Klambauer et al., 2017, "Self-normalizing neural networks". */
 #define SELU_SCALE 1.0507009873554804934193349852946
 #define SELU_ALPHA 1.6732632423543772848170429916717
-TILE_FLOAT_1(selu_tile,
-             (float)SELU_SCALE *(x > 0 ? x : (float)SELU_ALPHA * vexpm1f(x)),
+TILE_FLOAT_1(selu_tile, (float)SELU_SCALE *(x > 0 ? x : (float)SELU_ALPHA * vexpm1f(x)),
              SELU_SCALE *(x > 0 ? x : SELU_ALPHA * vexpm1(x)))
 GRADIENT(selu)
 {
@@ -207,8 +206,7 @@ GRADIENT(softplus)
 ROW(softplus, "out = log(1 + e^x)", tile_infer_float1, sample_of, NULL)
 
 #define GELU_C 0.79788456080286535587989211986876
-TILE_FLOAT_1(gelu_tile,
-             0.5f * x * (1.0f + vtanhf((float)GELU_C * (x + 0.044715f * x * x * x))),
+TILE_FLOAT_1(gelu_tile, 0.5f * x * (1.0f + vtanhf((float)GELU_C * (x + 0.044715f * x * x * x))),
              0.5 * x * (1.0 + vtanh(GELU_C * (x + 0.044715 * x * x * x))))
 GRADIENT(gelu)
 {

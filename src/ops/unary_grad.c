@@ -39,9 +39,9 @@ const op op_relu_grad = {
 
 mtf_tensor *op_build_relu_grad(mtf_tensor *y, mtf_tensor *dy)
 {
-    return y && dy ? graph_add(y->node->graph, &op_relu_grad, NULL, 2, (mtf_tensor *[]){y, dy},
-                               NULL)
-                   : NULL;
+    return y && dy
+               ? graph_add(y->node->graph, &op_relu_grad, NULL, 2, (mtf_tensor *[]){y, dy}, NULL)
+               : NULL;
 }
 
 #define GELU_C 0.79788456080286535587989211986876
@@ -99,7 +99,7 @@ const op op_gelu_grad = {
 
 mtf_tensor *op_build_gelu_grad(mtf_tensor *x, mtf_tensor *dy)
 {
-    return x && dy ? graph_add(x->node->graph, &op_gelu_grad, NULL, 2, (mtf_tensor *[]){x, dy},
-                               NULL)
-                   : NULL;
+    return x && dy
+               ? graph_add(x->node->graph, &op_gelu_grad, NULL, 2, (mtf_tensor *[]){x, dy}, NULL)
+               : NULL;
 }

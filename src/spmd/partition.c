@@ -34,11 +34,12 @@ struct lowering {
 
 static mtf_status refuse_shared_axis(lowering *l, const mtf_node *n, mtf_dim a, mtf_dim b, int axis)
 {
-    return err_set(l->err, MTF_INVALID,
-                   "%s '%s': dims %s=%lld and %s=%lld are both split over mesh axis '%s'; map one of "
-                   "them elsewhere in the layout",
-                   n->op->name, n->name, a.name, (long long)a.size, b.name, (long long)b.size,
-                   l->p->mesh->name[axis]);
+    return err_set(
+        l->err, MTF_INVALID,
+        "%s '%s': dims %s=%lld and %s=%lld are both split over mesh axis '%s'; map one of "
+        "them elsewhere in the layout",
+        n->op->name, n->name, a.name, (long long)a.size, b.name, (long long)b.size,
+        l->p->mesh->name[axis]);
 }
 
 static mtf_status check_home(lowering *l, const mtf_tensor *t)
@@ -90,7 +91,8 @@ static value *known_copy(const lowering *l, const value *of, instr_kind kind, in
     return NULL;
 }
 
-static value *emit_move(lowering *l, const mtf_node *n, value *v, instr_kind kind, int dim, split axes)
+static value *emit_move(lowering *l, const mtf_node *n, value *v, instr_kind kind, int dim,
+                        split axes)
 {
     value *out = known_copy(l, v, kind, dim);
     if (out) return out;
@@ -165,7 +167,8 @@ static void resolve_shared_axes(lowering *l, const mtf_node *n, space *s)
     for (int i = 0; i < s->n; i++)
         for (int j = 0; j < i; j++) {
             if (!(split_mask(s->split[i]) & split_mask(s->split[j]))) continue;
-            const bool first = gather_cost(l, n, s->dim[j].name) <= gather_cost(l, n, s->dim[i].name);
+            const bool first =
+                gather_cost(l, n, s->dim[j].name) <= gather_cost(l, n, s->dim[i].name);
             const int whole = first ? j : i;
             s->role[whole] = ROLE_WHOLE;
             s->split[whole] = (split){0};
@@ -218,15 +221,18 @@ static unsigned pending_axes(const space *s, combine *how)
 static void emit_compute(lowering *l, const mtf_node *n, const space *s)
 {
     value *in[KERNEL_MAX_IN];
-    for (int k = 0; k < n->nin; k++) in[k] = operand(l, n, s, k);
+    for (int k = 0; k < n->nin; k++)
+        in[k] = operand(l, n, s, k);
     instr *c = program_instr(l->p, NULL, n->op->traits & TRAIT_VIEW ? INSTR_VIEW : INSTR_COMPUTE, n,
                              n->nin, n->nout);
     c->op = n->op;
     c->attr = n->attr;
-    for (int k = 0; k < n->nin; k++) c->in[k] = in[k];
+    for (int k = 0; k < n->nin; k++)
+        c->in[k] = in[k];
     c->nspace = s->n;
     c->space = arena_alloc(l->p->mem, sizeof *c->space * (size_t)(s->n ? s->n : 1));
-    for (int i = 0; i < s->n; i++) c->space[i] = (space_dim){s->dim[i], s->split[i]};
+    for (int i = 0; i < s->n; i++)
+        c->space[i] = (space_dim){s->dim[i], s->split[i]};
     for (int o = 0; o < n->nout; o++) {
         const mtf_shape *shape = &n->out[o].shape;
         value *v = program_value(l->p, &n->out[o], shape);
@@ -286,7 +292,8 @@ bool lower_same_split(lowering *l, const char *a, const char *b)
     return split_equal(layout_split(l->p->layout, a), layout_split(l->p->layout, b));
 }
 
-lowered lower_view(lowering *l, const mtf_node *n, lowered v, const mtf_shape *shape, const int *from)
+lowered lower_view(lowering *l, const mtf_node *n, lowered v, const mtf_shape *shape,
+                   const int *from)
 {
     const value *x = l->p->value[v];
     value *out = program_value(l->p, &n->out[0], shape);
@@ -310,8 +317,7 @@ mtf_tensor *lower_node(lowering *l, const mtf_node *n, const op *row, int nin,
 
 int64_t lower_local(lowering *l, const mtf_dim *d)
 {
-    return block_bound(d->size,
-                       split_parts(l->p->mesh, layout_split(l->p->layout, d->name)));
+    return block_bound(d->size, split_parts(l->p->mesh, layout_split(l->p->layout, d->name)));
 }
 
 void lower_output(lowering *l, const mtf_node *n, int i, lowered v)
@@ -323,8 +329,10 @@ void lower_output(lowering *l, const mtf_node *n, int i, lowered v)
 
 static void mark_needed(lowering *l, const mtf_request *r)
 {
-    for (int i = 0; i < r->nfetches; i++) l->needed[r->fetches[i]->node->id] = true;
-    for (int i = 0; i < r->nupdates; i++) l->needed[r->updates[i]->node->id] = true;
+    for (int i = 0; i < r->nfetches; i++)
+        l->needed[r->fetches[i]->node->id] = true;
+    for (int i = 0; i < r->nupdates; i++)
+        l->needed[r->updates[i]->node->id] = true;
     for (int64_t i = l->p->graph->nnodes - 1; i >= 0; i--)
         for (int k = 0; l->needed[i] && k < l->p->graph->node[i]->nin; k++)
             l->needed[l->p->graph->node[i]->in[k]->node->id] = true;
@@ -338,7 +346,8 @@ static int state_of(const mtf_program *p, const mtf_node *variable)
     return -1;
 }
 
-/* All variables and all needed placeholders; their values are there before the first instruction. */
+/* All variables and all needed placeholders; their values are there before the first instruction.
+ */
 static mtf_status declare_sources(lowering *l)
 {
     mtf_program *p = l->p;
@@ -370,8 +379,8 @@ static mtf_status emit_assign(lowering *l, const mtf_tensor *t)
     const int state = state_of(p, variable);
     if (p->state[state].assigned)
         return err_set(l->err, MTF_INVALID,
-                       "program '%s': variable '%s' is assigned twice; keep one assignment", p->name,
-                       variable->name);
+                       "program '%s': variable '%s' is assigned twice; keep one assignment",
+                       p->name, variable->name);
     p->state[state].assigned = true;
     instr *i = program_instr(p, NULL, INSTR_ASSIGN, t->node, 1, 0);
     i->in[0] = lookup(l, t->node->in[0]);
@@ -385,13 +394,16 @@ static mtf_status lower_nodes(lowering *l, const mtf_request *r)
     for (int64_t i = 0; i < p->graph->nnodes; i++) {
         mtf_node *n = p->graph->node[i];
         if (!l->needed[i] || (n->op->traits & (TRAIT_STATE | TRAIT_FEED | TRAIT_ASSIGN))) continue;
-        for (int o = 0; o < n->nout; o++) TRY(check_home(l, &n->out[o]));
+        for (int o = 0; o < n->nout; o++)
+            TRY(check_home(l, &n->out[o]));
         if (!(n->op->lower ? n->op->lower(l, n) : lower_generic(l, n))) return l->err->status;
     }
-    for (int i = 0; i < r->nupdates; i++) TRY(emit_assign(l, r->updates[i]));
+    for (int i = 0; i < r->nupdates; i++)
+        TRY(emit_assign(l, r->updates[i]));
     p->nfetches = r->nfetches;
     p->fetch = arena_alloc(p->mem, sizeof *p->fetch * (size_t)(r->nfetches + 1));
-    for (int i = 0; i < r->nfetches; i++) p->fetch[i] = lookup(l, r->fetches[i]);
+    for (int i = 0; i < r->nfetches; i++)
+        p->fetch[i] = lookup(l, r->fetches[i]);
     return MTF_OK;
 }
 
@@ -400,8 +412,9 @@ static mtf_status check_request(const mtf_program *p, const mtf_request *r, mtf_
     for (int i = 0; i < r->nfetches; i++) {
         const mtf_tensor *t = r->fetches[i];
         if (!t || t->node->graph != p->graph || (t->node->op->traits & TRAIT_ASSIGN))
-            return err_set(err, MTF_INVALID, "program '%s': fetch %d ('%s') is no value of the graph",
-                           p->name, i, t ? t->node->name : "NULL");
+            return err_set(err, MTF_INVALID,
+                           "program '%s': fetch %d ('%s') is no value of the graph", p->name, i,
+                           t ? t->node->name : "NULL");
     }
     for (int i = 0; i < r->nupdates; i++) {
         const mtf_tensor *t = r->updates[i];
@@ -421,7 +434,8 @@ mtf_status partition(mtf_program *p, const mtf_request *r, mtf_err *err)
     arena *mem = arena_new();
     const mtf_graph *g = p->graph;
     l.first = arena_alloc(mem, sizeof *l.first * (size_t)(g->nnodes + 1));
-    for (int64_t i = 0; i < g->nnodes; i++) l.first[i + 1] = l.first[i] + g->node[i]->nout;
+    for (int64_t i = 0; i < g->nnodes; i++)
+        l.first[i + 1] = l.first[i] + g->node[i]->nout;
     l.home = arena_alloc(mem, sizeof *l.home * (size_t)(l.first[g->nnodes] + 1));
     l.needed = arena_alloc(mem, (size_t)g->nnodes + 1);
     mark_needed(&l, r);

@@ -39,7 +39,8 @@ static int64_t collect(mtf_program *p, member *m)
 static void merge(mtf_program *p, const member *m, const bool *take, int64_t last)
 {
     int count = 0;
-    for (int64_t i = 0; i <= last; i++) count += take[i];
+    for (int64_t i = 0; i <= last; i++)
+        count += take[i];
     if (count < 2) return;
     const instr *model = m[last].sum;
     instr *call = program_instr(p, m[last].sum, INSTR_ALL_REDUCE, model->node, count, count);

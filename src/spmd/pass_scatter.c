@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * all_reduce over an axis, followed by nothing but a slice over the same axis, is reduce_scatter. */
+ * all_reduce over an axis, followed by nothing but a slice over the same axis, is reduce_scatter.
+ */
 #include "spmd/program.h"
 
 static instr *slice_of(const value *v)

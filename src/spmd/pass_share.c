@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Equal local work on equal operands is done once, and work that nobody uses is dropped. Gathers and
- * slices are shared already when they are emitted. Equal random rows have equal streams, so they
- * are equal work too. */
+ * Equal local work on equal operands is done once, and work that nobody uses is dropped. Gathers
+ * and slices are shared already when they are emitted. Equal random rows have equal streams, so
+ * they are equal work too. */
 #include <string.h>
 
 #include "spmd/program.h"
@@ -20,7 +20,8 @@ static uint64_t mix(uint64_t h, uint64_t x)
 static uint64_t hash_of(const instr *i)
 {
     uint64_t h = mix((uint64_t)(uintptr_t)i->op, (uint64_t)i->kind);
-    for (int k = 0; k < i->nin; k++) h = mix(h, (uint64_t)i->in[k]->id);
+    for (int k = 0; k < i->nin; k++)
+        h = mix(h, (uint64_t)i->in[k]->id);
     return mix(h, op_hash_attr(i->op, i->attr));
 }
 
@@ -51,21 +52,26 @@ static instr *find_or_add(table *t, instr *i)
 static void share(mtf_program *p)
 {
     table t = {.cap = 64};
-    while (t.cap < 2 * p->ninstrs) t.cap *= 2;
+    while (t.cap < 2 * p->ninstrs)
+        t.cap *= 2;
     t.slot = mem_zalloc(sizeof *t.slot * (size_t)t.cap);
     value **now = mem_alloc(sizeof *now * (size_t)(p->nvalues + 1));
-    for (int64_t v = 0; v < p->nvalues; v++) now[v] = p->value[v];
+    for (int64_t v = 0; v < p->nvalues; v++)
+        now[v] = p->value[v];
     for (instr *i = p->first, *next; i; i = next) {
         next = i->next;
-        for (int k = 0; k < i->nin; k++) i->in[k] = now[i->in[k]->id];
+        for (int k = 0; k < i->nin; k++)
+            i->in[k] = now[i->in[k]->id];
         if (i->kind == INSTR_ASSIGN) continue;
         if (i->kind != INSTR_COMPUTE && i->kind != INSTR_VIEW) continue;
         const instr *same = find_or_add(&t, i);
         if (!same) continue;
-        for (int k = 0; k < i->nout; k++) now[i->out[k]->id] = same->out[k];
+        for (int k = 0; k < i->nout; k++)
+            now[i->out[k]->id] = same->out[k];
         program_remove(p, i);
     }
-    for (int k = 0; k < p->nfetches; k++) p->fetch[k] = now[p->fetch[k]->id];
+    for (int k = 0; k < p->nfetches; k++)
+        p->fetch[k] = now[p->fetch[k]->id];
     mem_free(t.slot);
     mem_free(now);
 }
@@ -81,10 +87,12 @@ static void share_moves(mtf_program *p)
 {
     value **now = mem_alloc(sizeof *now * (size_t)(p->nvalues + 1));
     instr **seen = mem_zalloc(sizeof *seen * (size_t)(p->nvalues + 1)); /* last move per operand */
-    for (int64_t v = 0; v < p->nvalues; v++) now[v] = p->value[v];
+    for (int64_t v = 0; v < p->nvalues; v++)
+        now[v] = p->value[v];
     for (instr *i = p->first, *next; i; i = next) {
         next = i->next;
-        for (int k = 0; k < i->nin; k++) i->in[k] = now[i->in[k]->id];
+        for (int k = 0; k < i->nin; k++)
+            i->in[k] = now[i->in[k]->id];
         if (i->kind == INSTR_COMPUTE || i->kind == INSTR_VIEW || i->kind == INSTR_ASSIGN) continue;
         instr **last = &seen[i->in[0]->id];
         if (*last && same_move(*last, i)) {
@@ -94,7 +102,8 @@ static void share_moves(mtf_program *p)
             *last = i;
         }
     }
-    for (int k = 0; k < p->nfetches; k++) p->fetch[k] = now[p->fetch[k]->id];
+    for (int k = 0; k < p->nfetches; k++)
+        p->fetch[k] = now[p->fetch[k]->id];
     mem_free(seen);
     mem_free(now);
 }
@@ -112,7 +121,8 @@ static void drop_unused(mtf_program *p)
     for (instr *i = p->last, *prev; i; i = prev) {
         prev = i->prev;
         if (!unused(i)) continue;
-        for (int k = 0; k < i->nin; k++) i->in[k]->uses--;
+        for (int k = 0; k < i->nin; k++)
+            i->in[k]->uses--;
         program_remove(p, i);
     }
 }

@@ -88,7 +88,8 @@ static void move_behind(mtf_program *p, instr *i, unsigned mask, split axes)
         }
     }
     value *result = i->out[0], *partial = program_value(p, result->tensor, &result->shape);
-    for (int d = 0; d < result->shape.rank; d++) partial->split[d] = result->split[d];
+    for (int d = 0; d < result->shape.rank; d++)
+        partial->split[d] = result->split[d];
     partial->pending = result->pending | split_mask(axes);
     partial->combine = COMBINE_SUM;
     partial->def = i;
@@ -111,8 +112,8 @@ static bool try_move(mtf_program *p, instr *i)
         const split axes = v->def->axes;
         const unsigned all = sums_over(i, axes, v), alone = position_of(i, v);
         const bool joint = all != alone && joins(p, i, all);
-        if (!joint && !(v->uses == 1 && op_linear(i->node, alone) &&
-                        pays(p, v, axes, bytes_of(p, v))))
+        if (!joint &&
+            !(v->uses == 1 && op_linear(i->node, alone) && pays(p, v, axes, bytes_of(p, v))))
             continue;
         move_behind(p, i, joint ? all : alone, axes);
         return true;
@@ -124,8 +125,7 @@ static void plant_wrong_axis(mtf_program *p)
 {
     for (instr *i = p->first; i; i = i->next) {
         if (i->kind != INSTR_ALL_REDUCE) continue;
-        if (p->mesh->naxes > 1)
-            i->axes.axis[0] = (int8_t)((i->axes.axis[0] + 1) % p->mesh->naxes);
+        if (p->mesh->naxes > 1) i->axes.axis[0] = (int8_t)((i->axes.axis[0] + 1) % p->mesh->naxes);
     }
 }
 
@@ -133,7 +133,8 @@ void pass_sink(mtf_program *p)
 {
     program_count(p);
     for (instr *i = p->first; i; i = i->next)
-        while (try_move(p, i)) continue;
+        while (try_move(p, i))
+            continue;
     if (FAULT(FAULT_WRONG_AXIS)) plant_wrong_axis(p);
     program_count(p);
 }

@@ -2,10 +2,10 @@
  * Where every value lives: one slab whose offsets serve all processors, and one block for state.
  *
  * Values that share memory form a group: a view and its operand, an elementwise result in the place
- * of an operand that dies there, a sum in place. A group lives from its first definition to its last
- * use. The next value of a variable is formed in the variable's own memory where the old value has
- * its last read before. The members of a bucket lie side by side. Groups are placed by best fit, the
- * largest first. */
+ * of an operand that dies there, a sum in place. A group lives from its first definition to its
+ * last use. The next value of a variable is formed in the variable's own memory where the old value
+ * has its last read before. The members of a bucket lie side by side. Groups are placed by best
+ * fit, the largest first. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -17,11 +17,11 @@ typedef struct group {
     int parent;     /* union-find: itself for the root */
     int begin, end; /* instructions: first definition (-1: before the first), last use */
     int64_t bytes;
-    int state;      /* the variable whose memory it is, or -1 */
-    int bucket;     /* the bucket that it is a member of, or -1 */
+    int state;  /* the variable whose memory it is, or -1 */
+    int bucket; /* the bucket that it is a member of, or -1 */
     int64_t offset;
-    instr *maker;   /* what defines its first value */
-    bool reduced;   /* holds the result of a bucket */
+    instr *maker; /* what defines its first value */
+    bool reduced; /* holds the result of a bucket */
 } group;
 
 typedef struct planner {
@@ -37,7 +37,8 @@ static int64_t round_up(int64_t bytes)
 
 static int root(planner *pl, int g)
 {
-    while (pl->g[g].parent != g) g = pl->g[g].parent = pl->g[pl->g[g].parent].parent;
+    while (pl->g[g].parent != g)
+        g = pl->g[g].parent = pl->g[pl->g[g].parent].parent;
     return g;
 }
 
@@ -50,7 +51,8 @@ static group *group_of(planner *pl, const value *v)
 
 static const value *source_of(const value *v)
 {
-    while (v->def && v->def->kind == INSTR_VIEW) v = v->def->in[0];
+    while (v->def && v->def->kind == INSTR_VIEW)
+        v = v->def->in[0];
     return v;
 }
 
@@ -78,7 +80,8 @@ static void protect_old_state(mtf_program *p)
 {
     program_count(p);
     instr *first = p->first;
-    while (first && first->kind != INSTR_ASSIGN) first = first->next;
+    while (first && first->kind != INSTR_ASSIGN)
+        first = first->next;
     if (!first) return;
     for (instr *i = first; i; i = i->next)
         if (i->kind == INSTR_ASSIGN && source_of(i->in[0])->kind != VALUE_LOCAL)
@@ -107,7 +110,8 @@ static void start_groups(planner *pl)
     }
     pl->n = (int)p->nvalues;
     for (instr *i = p->first; i; i = i->next) {
-        for (int k = 0; k < i->nin; k++) pl->g[i->in[k]->group].end = i->id;
+        for (int k = 0; k < i->nin; k++)
+            pl->g[i->in[k]->group].end = i->id;
         for (int k = 0; k < i->nout; k++) {
             group *g = &pl->g[i->out[k]->group];
             g->begin = i->id;
@@ -115,7 +119,8 @@ static void start_groups(planner *pl)
             if (g->end < i->id) g->end = i->id;
         }
     }
-    for (int k = 0; k < p->nfetches; k++) pl->g[p->fetch[k]->group].end = p->ninstrs;
+    for (int k = 0; k < p->nfetches; k++)
+        pl->g[p->fetch[k]->group].end = p->ninstrs;
 }
 
 static void unite(planner *pl, const value *into, const value *v)
@@ -130,8 +135,8 @@ static void unite(planner *pl, const value *into, const value *v)
 
 static bool same_block(const value *a, const value *b)
 {
-    return mtf_dtype_size(a->dtype) == mtf_dtype_size(b->dtype) && shape_equal(&a->shape, &b->shape) &&
-           memcmp(a->split, b->split, sizeof a->split) == 0;
+    return mtf_dtype_size(a->dtype) == mtf_dtype_size(b->dtype) &&
+           shape_equal(&a->shape, &b->shape) && memcmp(a->split, b->split, sizeof a->split) == 0;
 }
 
 static bool dies_at(planner *pl, const value *v, const instr *i)
@@ -283,7 +288,8 @@ static int64_t place_groups(planner *pl)
         group *g = list[k];
         g->offset = best_gap(placed, k, g);
         int at = k;
-        while (at > 0 && placed[at - 1]->offset > g->offset) at--;
+        while (at > 0 && placed[at - 1]->offset > g->offset)
+            at--;
         memmove(placed + at + 1, placed + at, sizeof *placed * (size_t)(k - at));
         placed[at] = g;
         if (g->offset + g->bytes > top) top = g->offset + g->bytes;

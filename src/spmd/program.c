@@ -8,7 +8,8 @@
 value *program_value(mtf_program *p, const mtf_tensor *t, const mtf_shape *shape)
 {
     value *v = arena_alloc(p->mem, sizeof *v);
-    *v = (value){.id = (int)p->nvalues, .tensor = t, .dtype = t->dtype, .shape = *shape, .group = -1};
+    *v = (value){
+        .id = (int)p->nvalues, .tensor = t, .dtype = t->dtype, .shape = *shape, .group = -1};
     mem_grow((void **)&p->value, p->nvalues, &p->values_cap, sizeof(value *));
     p->value[p->nvalues++] = v;
     return v;
@@ -50,14 +51,18 @@ void program_remove(mtf_program *p, instr *i)
 
 void program_count(mtf_program *p)
 {
-    for (int64_t v = 0; v < p->nvalues; v++) p->value[v]->uses = 0;
+    for (int64_t v = 0; v < p->nvalues; v++)
+        p->value[v]->uses = 0;
     int id = 0;
     for (instr *i = p->first; i; i = i->next) {
         i->id = id++;
-        for (int k = 0; k < i->nin; k++) i->in[k]->uses++;
-        for (int k = 0; k < i->nout; k++) i->out[k]->def = i;
+        for (int k = 0; k < i->nin; k++)
+            i->in[k]->uses++;
+        for (int k = 0; k < i->nout; k++)
+            i->out[k]->def = i;
     }
-    for (int k = 0; k < p->nfetches; k++) p->fetch[k]->uses++;
+    for (int k = 0; k < p->nfetches; k++)
+        p->fetch[k]->uses++;
 }
 
 int64_t value_bound(const mtf_program *p, const value *v)
@@ -92,10 +97,13 @@ bool instr_is_collective(const instr *i)
 const char *instr_name(const instr *i)
 {
     static const char *const names[INSTR_KINDS] = {
-        [INSTR_COMPUTE] = "compute",       [INSTR_VIEW] = "view",
+        [INSTR_COMPUTE] = "compute",
+        [INSTR_VIEW] = "view",
         [INSTR_COPY] = "copy",
-        [INSTR_SLICE] = "slice",           [INSTR_ALL_REDUCE] = "all_reduce",
-        [INSTR_REDUCE_SCATTER] = "reduce_scatter", [INSTR_ALL_GATHER] = "all_gather",
+        [INSTR_SLICE] = "slice",
+        [INSTR_ALL_REDUCE] = "all_reduce",
+        [INSTR_REDUCE_SCATTER] = "reduce_scatter",
+        [INSTR_ALL_GATHER] = "all_gather",
         [INSTR_ASSIGN] = "assign",
     };
     return i->kind == INSTR_COMPUTE ? i->op->name : names[i->kind];
@@ -112,8 +120,8 @@ static mtf_program *start(mtf_graph *g, const mtf_mesh *m, const mtf_layout *l, 
     return p;
 }
 
-mtf_program *mtf_compile(mtf_graph *g, const mtf_mesh *m, const mtf_layout *l,
-                         const mtf_request *r, mtf_err *err)
+mtf_program *mtf_compile(mtf_graph *g, const mtf_mesh *m, const mtf_layout *l, const mtf_request *r,
+                         mtf_err *err)
 {
     if (mtf_graph_status(g, err) != MTF_OK) return NULL;
     mtf_program *p = start(g, m, l, r->name);

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  * The SPMD program: values with a layout, and instructions on them.
  *
- * Every processor runs the same program; its coordinates enter only through block offsets. Invariant
- * (SSA): a value is written by one instruction, before every use. A value that is pending over axes
- * is a partial value there: its processors' blocks combine with `combine` to the value proper. */
+ * Every processor runs the same program; its coordinates enter only through block offsets.
+ * Invariant (SSA): a value is written by one instruction, before every use. A value that is pending
+ * over axes is a partial value there: its processors' blocks combine with `combine` to the value
+ * proper. */
 #ifndef SPMD_PROGRAM_H
 #define SPMD_PROGRAM_H
 
@@ -38,9 +39,9 @@ typedef struct value {
     split split[MTF_MAX_RANK];
     unsigned pending; /* axes, as bits */
     combine combine;
-    instr *def;       /* NULL for feeds and states */
-    int uses;         /* operands that name it, fetches included; kept by count_uses */
-    int state;        /* VALUE_STATE: which */
+    instr *def; /* NULL for feeds and states */
+    int uses;   /* operands that name it, fetches included; kept by count_uses */
+    int state;  /* VALUE_STATE: which */
     /* memory plan */
     int64_t bytes;  /* an upper bound over all processors, a multiple of 64 */
     int64_t offset; /* in the slab, or in the state block where in_state */

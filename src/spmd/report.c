@@ -26,10 +26,14 @@ static double sent_bytes(const mtf_program *p, const instr *i, double operand, d
 {
     const double n = (double)split_parts(p->mesh, i->axes);
     switch (i->kind) {
-    case INSTR_ALL_REDUCE: return 2 * (n - 1) / n * operand;
-    case INSTR_REDUCE_SCATTER: return (n - 1) / n * operand;
-    case INSTR_ALL_GATHER: return (n - 1) / n * result;
-    default: return 0;
+    case INSTR_ALL_REDUCE:
+        return 2 * (n - 1) / n * operand;
+    case INSTR_REDUCE_SCATTER:
+        return (n - 1) / n * operand;
+    case INSTR_ALL_GATHER:
+        return (n - 1) / n * result;
+    default:
+        return 0;
     }
 }
 
@@ -66,7 +70,8 @@ mtf_totals mtf_program_totals(const mtf_program *p)
 
 static void print_axes(const mtf_program *p, split s, const char *between, FILE *f)
 {
-    for (int i = 0; i < s.n; i++) fprintf(f, "%s%s", i ? between : "", p->mesh->name[s.axis[i]]);
+    for (int i = 0; i < s.n; i++)
+        fprintf(f, "%s%s", i ? between : "", p->mesh->name[s.axis[i]]);
 }
 
 static void print_value(const mtf_program *p, const value *v, FILE *f)
@@ -93,7 +98,8 @@ static void print_instr(const mtf_program *p, const instr *i, FILE *f)
         print_value(p, i->out[k], f);
     }
     fprintf(f, "%s%s(", i->nout ? " = " : "", instr_name(i));
-    for (int k = 0; k < i->nin; k++) fprintf(f, "%s%%%d", k ? ", " : "", i->in[k]->id);
+    for (int k = 0; k < i->nin; k++)
+        fprintf(f, "%s%%%d", k ? ", " : "", i->in[k]->id);
     fputc(')', f);
     if (i->axes.n) {
         fputs(" over ", f);
@@ -121,7 +127,8 @@ void mtf_program_print(const mtf_program *p, FILE *f)
 {
     fprintf(f, "program '%s' mesh '%s' layout '%s'\n", p->name, p->mesh->text, p->layout->text);
     print_sources(p, f);
-    for (const instr *i = p->first; i; i = i->next) print_instr(p, i, f);
+    for (const instr *i = p->first; i; i = i->next)
+        print_instr(p, i, f);
     for (int k = 0; k < p->nfetches; k++)
         fprintf(f, "fetch %%%d '%s'\n", p->fetch[k]->id, p->fetch[k]->tensor->node->name);
     fprintf(f, "slab %" PRId64 " bytes (lower bound %" PRId64 "), state %" PRId64 " bytes\n",
@@ -136,7 +143,8 @@ uint64_t mtf_program_hash(const mtf_program *p)
     mtf_program_print(p, f);
     fclose(f);
     uint64_t h = 1469598103934665603u;
-    for (size_t i = 0; i < size; i++) h = (h ^ (unsigned char)text[i]) * 1099511628211u;
+    for (size_t i = 0; i < size; i++)
+        h = (h ^ (unsigned char)text[i]) * 1099511628211u;
     free(text);
     return h;
 }
@@ -157,7 +165,8 @@ static json_t *instr_json(const mtf_program *p, const instr *i)
 void mtf_program_json(const mtf_program *p, FILE *f)
 {
     json_t *list = json_array();
-    for (const instr *i = p->first; i; i = i->next) json_array_append_new(list, instr_json(p, i));
+    for (const instr *i = p->first; i; i = i->next)
+        json_array_append_new(list, instr_json(p, i));
     json_dumpf(list, f, JSON_COMPACT);
     json_decref(list);
 }

@@ -36,7 +36,8 @@ static void check_reduction(const mtf_program *p, const instr *i, const char *st
         const unsigned axes = split_mask(i->axes);
         MTF_CHECK((i->in[k]->pending & axes) == axes && i->in[k]->combine == i->combine &&
                       i->out[k]->pending == (i->in[k]->pending & ~axes),
-                  "after %s: %s '%s' does not fit its operand", stage, instr_name(i), i->node->name);
+                  "after %s: %s '%s' does not fit its operand", stage, instr_name(i),
+                  i->node->name);
         MTF_CHECK(split_parts(p->mesh, i->axes) > 1, "after %s: a call over axes of size 1", stage);
     }
 }
@@ -53,8 +54,10 @@ static void check_home(const mtf_program *p, const value *v, const char *stage)
 void program_verify(mtf_program *p, const char *stage)
 {
     bool *defined = mem_zalloc((size_t)p->nvalues + 1);
-    for (int k = 0; k < p->nstates; k++) defined[p->state[k].value->id] = true;
-    for (int k = 0; k < p->nfeeds; k++) defined[p->feed[k]->id] = true;
+    for (int k = 0; k < p->nstates; k++)
+        defined[p->state[k].value->id] = true;
+    for (int k = 0; k < p->nfeeds; k++)
+        defined[p->feed[k]->id] = true;
     for (const instr *i = p->first; i; i = i->next) {
         for (int k = 0; k < i->nin; k++)
             MTF_CHECK(defined[i->in[k]->id], "after %s: %s '%s' reads %%%d before it is defined",

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Random tensors and dropout. A value is a function of the run's seed and step, the stream (a hash
  * of the node's path) and the element's global index, so it is the same under every layout. */
-#include "base/fault.h"
 #include "base/random.h"
+#include "base/fault.h"
 #include "mtf/ops.h"
 #include "ops/rows.h"
 #include "ops/tile.h"
@@ -36,10 +36,12 @@ static void stretch(const tile *t, double shift, double factor)
 {
     if (t->dtype == MTF_F64) {
         double *o = t->out;
-        for (int64_t i = 0; i < t->n; i++) o[i] = shift + factor * o[i];
+        for (int64_t i = 0; i < t->n; i++)
+            o[i] = shift + factor * o[i];
     } else {
         float *o = t->out;
-        for (int64_t i = 0; i < t->n; i++) o[i] = (float)(shift + factor * (double)o[i]);
+        for (int64_t i = 0; i < t->n; i++)
+            o[i] = (float)(shift + factor * (double)o[i]);
     }
 }
 
@@ -146,7 +148,8 @@ enum { RUN = 256 };
             T *o = (T *)t->out + done;                                                             \
             random_fill_keep_##suffix(mask, key, t->run->step, index + (uint64_t)done, n, keep,    \
                                       (T)(1.0 / keep));                                            \
-            for (int64_t i = 0; i < n; i++) o[i] = mask[i] > 0 ? x[i * s] * mask[i] : 0;           \
+            for (int64_t i = 0; i < n; i++)                                                        \
+                o[i] = mask[i] > 0 ? x[i * s] * mask[i] : 0;                                       \
         }                                                                                          \
     } while (0)
 

@@ -103,6 +103,9 @@ static int64_t operand_offset(const kernel_args *k, int64_t index, int skip)
     return offset;
 }
 
+/* One more level, so that NAME is expanded before ISA_VARIANTS pastes. */
+#define REDUCE_VARIANTS(name, body, params, args) ISA_VARIANTS(name, body, params, args)
+
 #define T         float
 #define WIDE      double
 #define NAME(x)   x##_f32

@@ -1,0 +1,13 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * All of mtf's public interface. */
+#ifndef MTF_MTF_H
+#define MTF_MTF_H
+
+#include "mtf/graph.h"
+#include "mtf/mesh.h"
+#include "mtf/ops.h"
+#include "mtf/program.h"
+#include "mtf/session.h"
+#include "mtf/types.h"
+
+#endif

@@ -1,0 +1,144 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "exec/session.h"
+
+#include <string.h>
+#include <unistd.h>
+
+#include "base/check.h"
+
+mtf_status mtf_launch(int *ranks, int *rank, mtf_err *err)
+{
+    int n = 1, r = 0;
+    TRY(comm_launch(&n, &r, err));
+    if (ranks) *ranks = n;
+    if (rank) *rank = r;
+    return MTF_OK;
+}
+
+void mtf_finish(void)
+{
+    comm_finish();
+}
+
+static mtf_status open_comm(mtf_session *s, mtf_err *err)
+{
+    comm_mesh m = {.naxes = s->mesh->naxes};
+    for (int i = 0; i < m.naxes; i++) m.size[i] = s->mesh->size[i];
+    int ranks = 1, rank = 0;
+    TRY(comm_launch(&ranks, &rank, err));
+    TRY(ranks > 1 ? comm_new_mpi(&m, s->pool, &s->comm, err)
+                  : comm_new_local(&m, s->pool, &s->comm, err));
+    s->first = comm_first(s->comm);
+    s->nhosted = comm_nhosted(s->comm);
+    return MTF_OK;
+}
+
+/* Physical memory of the machine, shared by the processors that this process hosts. */
+static mtf_status check_memory(const mtf_session *s, mtf_err *err)
+{
+    const double machine = (double)sysconf(_SC_PHYS_PAGES) * (double)sysconf(_SC_PAGESIZE);
+    const double each = (double)(s->state_bytes + s->slab_bytes + s->scratch_bytes);
+    const double need = each * s->nhosted + (double)s->work_bytes * pool_threads(s->pool);
+    if (need <= machine) return MTF_OK;
+    return err_set(err, MTF_INVALID,
+                   "the plan needs %.3f GB of memory (%d processors of %.3f GB each) and the machine "
+                   "has %.3f GB; use a smaller batch or model, a layout that splits more, or more "
+                   "machines",
+                   need / 1e9, s->nhosted, each / 1e9, machine / 1e9);
+}
+
+static void allocate(mtf_session *s)
+{
+    const size_t n = (size_t)s->nhosted;
+    s->memory = mem_zalloc(n * sizeof *s->memory);
+    s->scratch = mem_zalloc(n * sizeof *s->scratch);
+    for (size_t h = 0; h < n; h++) {
+        s->memory[h] = mem_aligned((size_t)(s->state_bytes + s->slab_bytes));
+        s->scratch[h] = mem_aligned((size_t)s->scratch_bytes);
+    }
+    s->work = mem_zalloc((size_t)pool_threads(s->pool) * sizeof *s->work);
+    for (int w = 0; w < pool_threads(s->pool); w++) s->work[w] = mem_aligned((size_t)s->work_bytes);
+    for (int k = 0; k < 2; k++) s->ptr[k] = mem_zalloc(n * sizeof(void *));
+    s->count = mem_zalloc(n * sizeof *s->count);
+    s->cut = mem_zalloc(n * sizeof *s->cut);
+}
+
+static mtf_status prepare(mtf_session *s, int nprograms, mtf_program *const *programs, mtf_err *err)
+{
+    TRY(open_comm(s, err));
+    s->bound = mem_zalloc(sizeof *s->bound * (size_t)nprograms);
+    for (int i = 0; i < nprograms; i++) {
+        const mtf_program *p = programs[i];
+        MTF_CHECK(p->mesh == s->mesh && p->state_bytes == programs[0]->state_bytes,
+                  "programs of one session need one mesh and one graph's variables");
+        if (p->slab_bytes > s->slab_bytes) s->slab_bytes = p->slab_bytes;
+        if (!comm_equal(s->comm, mtf_program_hash(p)))
+            return err_set(err, MTF_FAILED, "program '%s' is not the same on all ranks; run the same "
+                                            "binary with the same arguments everywhere",
+                           p->name);
+    }
+    s->state_bytes = programs[0]->state_bytes;
+    for (int i = 0; i < nprograms; i++) {
+        s->nbound = i + 1;
+        TRY(session_bind(s, &s->bound[i], programs[i], err));
+    }
+    return check_memory(s, err);
+}
+
+mtf_session *mtf_session_new(int nprograms, mtf_program *const *programs,
+                             const mtf_session_options *options, mtf_err *err)
+{
+    MTF_CHECK(nprograms > 0, "a session needs a program");
+    mtf_session *s = mem_zalloc(sizeof *s);
+    s->mesh = programs[0]->mesh;
+    s->seed = options ? options->seed : 0;
+    const int threads = options && options->threads > 0 ? options->threads : pool_default_threads();
+    s->pool = pool_new(threads);
+    mtf_err local = {0};
+    mtf_status st = prepare(s, nprograms, programs, &local);
+    if (s->comm) st = comm_agree(s->comm, st, &local);
+    if (st != MTF_OK) {
+        err_set(err, st, "%s", local.text);
+        mtf_session_free(&s);
+        return NULL;
+    }
+    allocate(s);
+    return s;
+}
+
+void mtf_session_free(mtf_session **handle)
+{
+    mtf_session *s = *handle;
+    if (!s) return;
+    for (int i = 0; i < s->nbound; i++) session_unbind(&s->bound[i]);
+    for (int h = 0; s->memory && h < s->nhosted; h++) {
+        mem_free(s->memory[h]);
+        mem_free(s->scratch[h]);
+    }
+    for (int w = 0; s->work && w < pool_threads(s->pool); w++) mem_free(s->work[w]);
+    mem_free(s->bound);
+    mem_free(s->memory);
+    mem_free(s->scratch);
+    mem_free(s->work);
+    mem_free(s->ptr[0]);
+    mem_free(s->ptr[1]);
+    mem_free(s->count);
+    mem_free(s->cut);
+    comm_free(&s->comm);
+    pool_free(&s->pool);
+    mem_free(s);
+    *handle = NULL;
+}
+
+bool mtf_session_is_root(const mtf_session *s)
+{
+    return comm_is_root(s->comm);
+}
+
+mtf_memory mtf_session_memory(const mtf_session *s)
+{
+    return (mtf_memory){.state = s->state_bytes,
+                        .slab = s->slab_bytes,
+                        .scratch = s->scratch_bytes,
+                        .workers = s->work_bytes * pool_threads(s->pool)};
+}

@@ -92,7 +92,8 @@ static void fill(corpus *c)
     }
     int32_t id = 0;
     for (int64_t i = 0, k = 0; i < c->bytes; k++) {
-        i += tokenizer_next(c->t, c->path, c->map, c->bytes, i, &id, NULL);
+        id = c->of_byte[c->map[i]];
+        i += id >= 0 ? 1 : tokenizer_next(c->t, c->path, c->map, c->bytes, i, &id, NULL);
         if (is_narrow) {
             c->narrow[k] = (uint16_t)id;
         } else {

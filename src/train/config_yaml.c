@@ -3,12 +3,13 @@
 #include <string.h>
 #include <yaml.h>
 
+#include "base/check.h"
 #include "base/mem.h"
 #include "base/utf8.h"
 #include "train/config.h"
 #include "train/files.h"
 
-enum { MOST_BYTES = 1 << 20, SHOWN = 100, NO_LINE = -1 };
+enum { MOST_BYTES = 1 << 20, MOST_DEPTH = 16, SHOWN = 100, NO_LINE = -1 };
 
 typedef struct reader {
     config *c;
@@ -193,27 +194,57 @@ static mtf_status broken(const yaml_parser_t *p, const char *name, const char *t
                    p->context ? p->context : "", problem);
 }
 
-static mtf_status parse_documents(config *c, const char *name, const char *text, size_t bytes,
-                                  yaml_parser_t *p, mtf_err *err)
+/* Walks over the events alone, and refuses deep nesting: libyaml's time grows with the square of
+ * the depth, so that a small file of brackets could take minutes. */
+static mtf_status check_depth(const char *name, const char *text, yaml_parser_t *p, mtf_err *err)
+{
+    for (int depth = 0;;) {
+        yaml_event_t event;
+        if (!yaml_parser_parse(p, &event)) return broken(p, name, text, err);
+        const yaml_event_type_t type = event.type;
+        const int64_t line = (int64_t)event.start_mark.line + 1;
+        yaml_event_delete(&event);
+        if (type == YAML_STREAM_END_EVENT) return MTF_OK;
+        depth += type == YAML_SEQUENCE_START_EVENT || type == YAML_MAPPING_START_EVENT;
+        depth -= type == YAML_SEQUENCE_END_EVENT || type == YAML_MAPPING_END_EVENT;
+        if (depth > MOST_DEPTH)
+            return err_set(err, MTF_INVALID, "%s:%lld: nested more than %d deep", name,
+                           (long long)line, (int)MOST_DEPTH);
+    }
+}
+
+static mtf_status second_document(const char *name, const char *text, yaml_parser_t *p,
+                                  mtf_err *err)
 {
     yaml_document_t doc;
-    yaml_parser_set_encoding(p, YAML_UTF8_ENCODING);
-    yaml_parser_set_input_string(p, (const unsigned char *)text, bytes);
-    if (!yaml_parser_load(p, &doc)) return broken(p, name, text, err);
-    reader r = {.c = c, .name = name, .doc = &doc, .err = err};
-    const bool is_empty = !yaml_document_get_root_node(&doc);
-    mtf_status status = read_document(&r);
-    yaml_document_delete(&doc);
-    if (status != MTF_OK || is_empty) return status;
+    mtf_status status = MTF_OK;
     if (!yaml_parser_load(p, &doc)) return broken(p, name, text, err);
     const yaml_node_t *second = yaml_document_get_root_node(&doc);
     if (second)
         status = err_set(err, MTF_INVALID,
-                         "%s:%lld: a second YAML document begins here; a "
-                         "configuration is one",
+                         "%s:%lld: a second YAML document begins here; a configuration is one",
                          name, (long long)line_of(second));
     yaml_document_delete(&doc);
     return status;
+}
+
+static mtf_status read_documents(config *c, const char *name, const char *text, yaml_parser_t *p,
+                                 mtf_err *err)
+{
+    yaml_document_t doc;
+    if (!yaml_parser_load(p, &doc)) return broken(p, name, text, err);
+    reader r = {.c = c, .name = name, .doc = &doc, .err = err};
+    const bool is_empty = !yaml_document_get_root_node(&doc);
+    const mtf_status status = read_document(&r);
+    yaml_document_delete(&doc);
+    return status != MTF_OK || is_empty ? status : second_document(name, text, p, err);
+}
+
+static void begin(yaml_parser_t *p, const char *text, size_t bytes)
+{
+    MTF_CHECK(yaml_parser_initialize(p), "out of memory for a YAML parser");
+    yaml_parser_set_encoding(p, YAML_UTF8_ENCODING);
+    yaml_parser_set_input_string(p, (const unsigned char *)text, bytes);
 }
 
 mtf_status config_parse(config *c, const char *name, const char *text, size_t bytes, mtf_err *err)
@@ -224,8 +255,12 @@ mtf_status config_parse(config *c, const char *name, const char *text, size_t by
                        name, (long long)line_at(text, (size_t)bad), (unsigned)(uint8_t)text[bad],
                        (long long)bad);
     yaml_parser_t parser;
-    if (!yaml_parser_initialize(&parser)) return err_set(err, MTF_FAILED, "no YAML parser");
-    const mtf_status status = parse_documents(c, name, text, bytes, &parser, err);
+    begin(&parser, text, bytes);
+    mtf_status status = check_depth(name, text, &parser, err);
+    yaml_parser_delete(&parser);
+    if (status != MTF_OK) return status;
+    begin(&parser, text, bytes);
+    status = read_documents(c, name, text, &parser, err);
     yaml_parser_delete(&parser);
     return status;
 }

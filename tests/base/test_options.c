@@ -325,6 +325,29 @@ static void numbers_restore_exactly(void **state)
     }
 }
 
+static void numbers_are_read_strictly(void **state)
+{
+    (void)state;
+    static const char *const bad[] = {"",    " 1",     "1 ",      "1x",    "nan",   "inf",
+                                      "1e",  "+",      "-",       ".",     "0x1p3", "1e309",
+                                      "1,5", "1e-400", "-1e-400", "1.0.0", "1e5.0", "--1"};
+    double real = 7;
+    int64_t whole = 7;
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        assert_false(number_parse_real(bad[i], &real));
+        assert_false(number_parse_int(bad[i], &whole));
+    }
+    assert_false(number_parse_int("9223372036854775808", &whole));
+    assert_false(number_parse_int("-9223372036854775809", &whole));
+    assert_true(real == 7 && whole == 7);
+    assert_true(number_parse_real("0e-999", &real) && real == 0);
+    assert_true(number_parse_real(".5", &real) && real == 0.5);
+    assert_true(number_parse_real("5.", &real) && real == 5);
+    assert_true(number_parse_real("4.9e-324", &real) && real == 5e-324);
+    assert_true(number_parse_int("-9223372036854775808", &whole) && whole == INT64_MIN);
+    assert_true(number_parse_int("+007", &whole) && whole == 7);
+}
+
 static void numbers_under_a_comma_locale(void **state)
 {
     (void)state;
@@ -350,6 +373,7 @@ int main(void)
         cmocka_unit_test(help_and_yaml),
         cmocka_unit_test(copies_and_differences),
         cmocka_unit_test(numbers_restore_exactly),
+        cmocka_unit_test(numbers_are_read_strictly),
         cmocka_unit_test(numbers_under_a_comma_locale),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -152,6 +152,21 @@ static void wrong_files_name_the_line(void **state)
     }
 }
 
+static void deep_nesting_is_refused_at_once(void **state)
+{
+    (void)state;
+    enum { N = 500000 };
+    char *text = mem_alloc(N);
+    memset(text, '[', N);
+    config c;
+    mtf_err err = {.status = MTF_OK};
+    config_defaults(&c);
+    expect_error(config_parse(&c, "c.yaml", text, N, &err), MTF_INVALID, &err,
+                 "c.yaml:1: nested more than 16 deep");
+    config_free(&c);
+    mem_free(text);
+}
+
 static void wrong_paths(void **state)
 {
     (void)state;
@@ -428,6 +443,7 @@ int main(void)
         cmocka_unit_test(empty_texts_are_all_defaults),
         cmocka_unit_test(other_forms_of_the_same),
         cmocka_unit_test(wrong_files_name_the_line),
+        cmocka_unit_test(deep_nesting_is_refused_at_once),
         cmocka_unit_test(wrong_paths),
         cmocka_unit_test(a_pipe_is_read_once_and_whole),
         cmocka_unit_test(overrides),

@@ -41,6 +41,7 @@ foreach(flavor ${mtf_mpi_flavors})
               -I${CMAKE_SOURCE_DIR}/src -I${CMAKE_SOURCE_DIR}/include
               ${CMAKE_SOURCE_DIR}/src/comm/module/mpi.c -o ${out}
       DEPENDS ${CMAKE_SOURCE_DIR}/src/comm/module/mpi.c ${CMAKE_SOURCE_DIR}/src/comm/transport.h
+              ${CMAKE_SOURCE_DIR}/src/comm/comm.h
       VERBATIM)
     add_custom_target(mtf_module_${flavor} ALL DEPENDS ${out})
   endif()

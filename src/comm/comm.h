@@ -68,7 +68,8 @@ typedef struct comm_cut {
     int64_t n, parts, base, outer, inner;
 } comm_cut;
 
-/* in[h]: own piece; out[h]: all pieces of the group. cut[h] per hosted processor. */
+/* in[h]: own piece; out[h]: all pieces of the group. cut[h] per hosted processor. `in` and `out`
+ * never overlap, here and in comm_reduce_scatter. */
 void comm_all_gather(comm *c, comm_axes axes, int64_t size, void *const *in, void *const *out,
                      const comm_cut *cut, void *const *scratch);
 
@@ -90,7 +91,8 @@ typedef struct comm_msg {
 void comm_move(comm *c, const comm_msg *msg, int64_t nmsg);
 
 /* The status of the job: the first processor's (in rank order) that failed, with its message, on
- * every process. Collective. A process that hosts everything returns its own. */
+ * every process; a later processor's own message gives way to it. Collective. A process that hosts
+ * everything returns its own. */
 mtf_status comm_agree(comm *c, mtf_status mine, mtf_err *err);
 
 /* Root's bytes on every process. Collective. */
@@ -99,18 +101,22 @@ void comm_broadcast(comm *c, void *data, int64_t bytes);
 /* True on all where `value` is equal on all processes. Collective. */
 bool comm_equal(comm *c, uint64_t value);
 
-/* A flag that was raised on any process is raised on all (a signal). Collective. */
+/* A flag that was raised on any process is raised on all (a signal): the first value in rank order
+ * that is not 0. Collective. */
 int comm_any(comm *c, int flag);
 
-/* Ends the whole job at once with this exit code, from one process alone; does not return. */
+/* Ends the whole job at once with this exit code, from one process alone; does not return. c may be
+ * NULL: the job that comm_launch joined. Not for signal handlers. */
 _Noreturn void comm_abort(comm *c, int code);
 
 /* Looks for a launcher (mpirun of Open MPI or MPICH, srun) in the environment, and initialises MPI
- * through the module of that family where one names more than one rank. *ranks is 1 without.
- * Fails (MTF_INVALID) where the launcher says n > 1 and MPI says 1, naming both MPI libraries, and
- * where the module for the launcher's family is not installed. */
+ * through the module of that family where one names more than one rank. *ranks is 1 without. From
+ * then on a failed check ends the whole job. Fails (MTF_INVALID) where the launcher and MPI do not
+ * see the same number of ranks, naming both, and where the module for the launcher's family is not
+ * installed; *rank then still is what the launcher says, so that one rank may print the message.
+ * Collective. */
 mtf_status comm_launch(int *ranks, int *rank, mtf_err *err);
-/* Finalises MPI if comm_launch initialised it. */
+/* Finalises MPI if comm_launch initialised it. Free every comm first. Collective. */
 void comm_finish(void);
 /* The MPI library that runs, or that would (its module is installed), for --version; else "none".*/
 const char *comm_library(void);

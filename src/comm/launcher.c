@@ -10,10 +10,6 @@
 
 #include "base/err.h"
 
-#ifndef MTF_MULTIARCH
-#define MTF_MULTIARCH "."
-#endif
-
 typedef struct family_row {
     const char *name, *file, *package;
 } family_row;
@@ -103,28 +99,42 @@ static bool exists(char *path, size_t size, const char *folder, const char *belo
     return n > 0 && (size_t)n < size && access(path, R_OK) == 0;
 }
 
+/* The folder of the running program. */
+static bool program_folder(char *folder, size_t size)
+{
+    const ssize_t n = readlink("/proc/self/exe", folder, size - 1);
+    if (n <= 0) return false;
+    folder[n] = '\0';
+    to_folder(folder);
+    return true;
+}
+
+/* The folder of the library, where it is a shared one; else that of the program. */
+static bool library_folder(char *folder)
+{
+    Dl_info info;
+    if (!dladdr((void *)(uintptr_t)library_folder, &info) || !info.dli_fname) return false;
+    if (!realpath(info.dli_fname, folder)) return false;
+    to_folder(folder);
+    return true;
+}
+
+/* A build folder keeps modules one above its examples and tests. A static library knows only where
+ * it was to be installed. */
 bool module_find(mpi_family f, char *path, size_t size)
 {
     static const char *const beside_program[] = {"", "/..", "/../lib/mtf", "/../lib64/mtf",
                                                  "/../lib/" MTF_MULTIARCH "/mtf"};
     static const char *const beside_library[] = {"", "/mtf"};
+    const char *file = families[f].file;
     char folder[PATH_MAX];
-    const ssize_t n = readlink("/proc/self/exe", folder, sizeof folder - 1);
-    if (n > 0) {
-        folder[n] = '\0';
-        to_folder(folder);
+    if (program_folder(folder, sizeof folder))
         for (size_t i = 0; i < sizeof beside_program / sizeof beside_program[0]; i++)
-            if (exists(path, size, folder, beside_program[i], families[f].file)) return true;
-    }
-    Dl_info info;
-    char real[PATH_MAX];
-    if (!dladdr((void *)(uintptr_t)module_find, &info) || !info.dli_fname ||
-        !realpath(info.dli_fname, real))
-        return false;
-    to_folder(real);
-    for (size_t i = 0; i < sizeof beside_library / sizeof beside_library[0]; i++)
-        if (exists(path, size, real, beside_library[i], families[f].file)) return true;
-    return false;
+            if (exists(path, size, folder, beside_program[i], file)) return true;
+    if (library_folder(folder))
+        for (size_t i = 0; i < sizeof beside_library / sizeof beside_library[0]; i++)
+            if (exists(path, size, folder, beside_library[i], file)) return true;
+    return exists(path, size, MTF_INSTALLED_MODULES, "", file);
 }
 
 static mtf_status load(const launcher *l, const char *path, const transport **out, mtf_err *err)

@@ -7,68 +7,106 @@
 
 enum { BLOCK_BYTES = 4096, FUSED_LEAVES = 4 };
 
-static inline int32_t wrapping_sum(int32_t a, int32_t b)
+/* A NaN on the left is kept by `a != a`, one on the right because no comparison with it holds. */
+static inline float sum_f32(float a, float b)
+{
+    return a + b;
+}
+
+static inline float max_f32(float a, float b)
+{
+    const float ordered = a > b ? a : b;
+    return a != a ? a : ordered;
+}
+
+static inline float min_f32(float a, float b)
+{
+    const float ordered = a < b ? a : b;
+    return a != a ? a : ordered;
+}
+
+static inline double sum_f64(double a, double b)
+{
+    return a + b;
+}
+
+static inline double max_f64(double a, double b)
+{
+    const double ordered = a > b ? a : b;
+    return a != a ? a : ordered;
+}
+
+static inline double min_f64(double a, double b)
+{
+    const double ordered = a < b ? a : b;
+    return a != a ? a : ordered;
+}
+
+static inline int32_t sum_i32(int32_t a, int32_t b)
 {
     return (int32_t)((uint32_t)a + (uint32_t)b);
 }
 
-/* A NaN on the left is kept by `a != a`, one on the right because no comparison with it holds. */
-#define PLUS(a, b)   ((a) + (b))
-#define UPPER(a, b)  ((a) > (b) || (a) != (a) ? (a) : (b))
-#define LOWER(a, b)  ((a) < (b) || (a) != (a) ? (a) : (b))
-#define IUPPER(a, b) ((a) > (b) ? (a) : (b))
-#define ILOWER(a, b) ((a) < (b) ? (a) : (b))
+static inline int32_t max_i32(int32_t a, int32_t b)
+{
+    return a > b ? a : b;
+}
+
+static inline int32_t min_i32(int32_t a, int32_t b)
+{
+    return a < b ? a : b;
+}
 
 #define T    float
-#define JOIN PLUS
+#define JOIN sum_f32
 #define ROWS rows_f32_sum
 #define FOLD join_f32_sum
 #include "comm/reduce_rows.h"
 
 #define T    float
-#define JOIN UPPER
+#define JOIN max_f32
 #define ROWS rows_f32_max
 #define FOLD join_f32_max
 #include "comm/reduce_rows.h"
 
 #define T    float
-#define JOIN LOWER
+#define JOIN min_f32
 #define ROWS rows_f32_min
 #define FOLD join_f32_min
 #include "comm/reduce_rows.h"
 
 #define T    double
-#define JOIN PLUS
+#define JOIN sum_f64
 #define ROWS rows_f64_sum
 #define FOLD join_f64_sum
 #include "comm/reduce_rows.h"
 
 #define T    double
-#define JOIN UPPER
+#define JOIN max_f64
 #define ROWS rows_f64_max
 #define FOLD join_f64_max
 #include "comm/reduce_rows.h"
 
 #define T    double
-#define JOIN LOWER
+#define JOIN min_f64
 #define ROWS rows_f64_min
 #define FOLD join_f64_min
 #include "comm/reduce_rows.h"
 
 #define T    int32_t
-#define JOIN wrapping_sum
+#define JOIN sum_i32
 #define ROWS rows_i32_sum
 #define FOLD join_i32_sum
 #include "comm/reduce_rows.h"
 
 #define T    int32_t
-#define JOIN IUPPER
+#define JOIN max_i32
 #define ROWS rows_i32_max
 #define FOLD join_i32_max
 #include "comm/reduce_rows.h"
 
 #define T    int32_t
-#define JOIN ILOWER
+#define JOIN min_i32
 #define ROWS rows_i32_min
 #define FOLD join_i32_min
 #include "comm/reduce_rows.h"

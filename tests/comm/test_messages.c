@@ -25,7 +25,7 @@ typedef struct letter {
 
 typedef struct post {
     pthread_mutex_t lock;
-    pthread_cond_t news;
+    pthread_cond_t news[MAX_RANKS]; /* [dst] */
     int ranks;
     letter *first[MAX_RANKS][MAX_RANKS]; /* [src][dst] */
     int64_t sent;
@@ -47,7 +47,7 @@ static void send_letter(post *p, const comm_msg *m, int tag)
         end = &(*end)->next;
     *end = l;
     p->sent++;
-    pthread_cond_broadcast(&p->news);
+    pthread_cond_signal(&p->news[m->dst]);
     pthread_mutex_unlock(&p->lock);
 }
 
@@ -56,7 +56,7 @@ static void receive_letter(post *p, const comm_msg *m, int tag)
     pthread_mutex_lock(&p->lock);
     letter **queue = &p->first[m->src][m->dst];
     while (!*queue)
-        pthread_cond_wait(&p->news, &p->lock);
+        pthread_cond_wait(&p->news[m->dst], &p->lock);
     letter *l = *queue;
     *queue = l->next;
     pthread_mutex_unlock(&p->lock);
@@ -138,7 +138,8 @@ static cases_result on_threads(const comm_mesh *m, int64_t max_slot, void (*body
 {
     post p = {.ranks = mesh_processors(m)};
     pthread_mutex_init(&p.lock, NULL);
-    pthread_cond_init(&p.news, NULL);
+    for (int i = 0; i < MAX_RANKS; i++)
+        pthread_cond_init(&p.news[i], NULL);
     runner r[MAX_RANKS];
     pthread_t thread[MAX_RANKS];
     for (int i = 0; i < p.ranks; i++) {

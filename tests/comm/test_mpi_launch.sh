@@ -50,9 +50,10 @@ expect 0 "ranks 1, mpi no" "$program" start
 expect 0 "ranks 1, mpi no" env OMPI_COMM_WORLD_SIZE=1 OMPI_COMM_WORLD_RANK=0 "$program" start
 expect 0 "ranks 1, mpi no" env SLURM_NTASKS=4 SLURM_PROCID=0 "$program" start
 mkdir -p "$work/elsewhere/bin" && cp "$program" "$work/elsewhere/bin/"
-expect 2 "libmtf_openmpi.so is not installed" env OMPI_COMM_WORLD_SIZE=3 OMPI_COMM_WORLD_RANK=0 \
-    "$work/elsewhere/bin/prog_comm_launch" start
-expect 0 "library none" "$work/elsewhere/bin/prog_comm_launch" start
+if "$work/elsewhere/bin/prog_comm_launch" start | grep -q "library none"; then # none in the system
+    expect 2 "libmtf_openmpi.so is not installed" env OMPI_COMM_WORLD_SIZE=3 \
+        OMPI_COMM_WORLD_RANK=0 "$work/elsewhere/bin/prog_comm_launch" start
+fi
 mkdir -p "$work/elsewhere/lib/mtf" && echo broken >"$work/elsewhere/lib/mtf/libmtf_openmpi.so"
 expect 2 "cannot load its MPI module" env OMPI_COMM_WORLD_SIZE=3 OMPI_COMM_WORLD_RANK=0 \
     "$work/elsewhere/bin/prog_comm_launch" start

@@ -7,9 +7,9 @@ enum { GRAIN = 16384 };
 /* The result's dims after neighbours that every operand walks in one stride have been merged. */
 typedef struct walk {
     int rank, nin;
-    int64_t n[KERNEL_MAX_RANK];
-    int64_t stride[TILE_MAX_IN][KERNEL_MAX_RANK]; /* bytes */
-    int64_t index[KERNEL_MAX_RANK];               /* global index per step */
+    int64_t n[KERNEL_MAX_RANK + 1];
+    int64_t stride[TILE_MAX_IN][KERNEL_MAX_RANK + 1]; /* bytes */
+    int64_t index[KERNEL_MAX_RANK + 1];               /* global index per step */
     uint64_t origin;                              /* global index of the first element */
 } walk;
 
@@ -75,9 +75,12 @@ static walk describe(const kernel_args *k, bool indexed)
         for (int v = 0; v < k->nin; v++) w.stride[v][at - 1] = w.stride[v][at];
         w.rank--;
     }
-    if (w.rank == 0) {
-        w.rank = 1;
-        w.n[0] = 1;
+    /* A run is consecutive in the global index too; where no dim is, runs have one element. */
+    if (w.rank == 0 || (indexed && w.index[w.rank - 1] != 1)) {
+        w.n[w.rank] = 1;
+        w.index[w.rank] = 1;
+        for (int v = 0; v < k->nin; v++) w.stride[v][w.rank] = 0;
+        w.rank++;
     }
     return w;
 }

@@ -1,0 +1,376 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "support/conform.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/random.h"
+#include "check.h"
+#include "mesh/mesh.h"
+#include "mtf/mtf.h"
+#include "spmd/program.h"
+
+enum { MAX_FEEDS = 8, MAX_FETCHES = 10, MAX_DIMS = 8, MAX_COVER = 512 };
+
+static const char *const meshes[] = {"x:2", "x:3", "x:4", "x:2;y:2", "x:3;y:2", "x:2;y:2;z:2"};
+enum { MESHES = sizeof meshes / sizeof *meshes };
+
+/* ---- coverage ---- */
+
+typedef struct cover {
+    const op *row;
+    role role;
+    unsigned even, uneven; /* meshes as bits */
+} cover;
+
+struct coverage {
+    int n;
+    cover line[MAX_COVER];
+};
+
+coverage *coverage_new(void)
+{
+    return mem_zalloc(sizeof(coverage));
+}
+
+void coverage_free(coverage **c)
+{
+    mem_free(*c);
+    *c = NULL;
+}
+
+static cover *cover_line(coverage *c, const op *row, role r)
+{
+    for (int i = 0; i < c->n; i++)
+        if (c->line[i].row == row && c->line[i].role == r) return &c->line[i];
+    assert_true(c->n < MAX_COVER);
+    c->line[c->n] = (cover){.row = row, .role = r};
+    return &c->line[c->n++];
+}
+
+static const char *const role_names[] = {"map", "sum", "max", "min", "whole"};
+
+char *coverage_text(const coverage *c)
+{
+    char *text = NULL;
+    size_t size = 0;
+    FILE *f = open_memstream(&text, &size);
+    for (int r = 0; r < op_count; r++)
+        for (int i = 0; i < c->n; i++) {
+            if (c->line[i].row != op_rows[r]) continue;
+            fprintf(f, "%s %s even:", c->line[i].row->name, role_names[c->line[i].role]);
+            for (int m = 0; m < MESHES; m++)
+                if (c->line[i].even >> m & 1) fprintf(f, " %s", meshes[m]);
+            fprintf(f, " uneven:");
+            for (int m = 0; m < MESHES; m++)
+                if (c->line[i].uneven >> m & 1) fprintf(f, " %s", meshes[m]);
+            fputc('\n', f);
+        }
+    fclose(f);
+    return text;
+}
+
+bool coverage_has_gap(const coverage *c, char *text, size_t room)
+{
+    for (int i = 0; i < c->n; i++) {
+        if (c->line[i].role == ROLE_WHOLE || (c->line[i].even && c->line[i].uneven)) continue;
+        snprintf(text, room, "a %s dim of row %s was never cut %s", role_names[c->line[i].role],
+                 c->line[i].row->name, c->line[i].even ? "unevenly" : "evenly");
+        return true;
+    }
+    return false;
+}
+
+static void note_cover(coverage *c, const mtf_graph *g, const mtf_mesh *m, const mtf_layout *l,
+                       int mesh)
+{
+    for (int64_t i = 0; i < g->nnodes; i++) {
+        const mtf_node *n = g->node[i];
+        mtf_dim dims[KERNEL_MAX_SPACE];
+        const int count = op_space(n, dims);
+        for (int d = 0; d < count; d++) {
+            cover *line = cover_line(c, n->op, op_role(n, dims[d].name));
+            const int64_t parts = split_parts(m, layout_split(l, dims[d].name));
+            if (parts == 1) continue;
+            if (dims[d].size % parts)
+                line->uneven |= 1u << mesh;
+            else
+                line->even |= 1u << mesh;
+        }
+    }
+}
+
+/* ---- the graph of a sample ---- */
+
+typedef struct sample_graph {
+    mtf_graph *g;
+    int nfeeds, nfetches, nvaried;
+    mtf_feed feed[MAX_FEEDS];
+    mtf_tensor *varied[MAX_FEEDS]; /* the float placeholders */
+    int varied_feed[MAX_FEEDS];
+    mtf_tensor *loss;              /* NULL where the sample is not of a float type */
+    mtf_tensor *fetch[MAX_FETCHES];
+    void *want[MAX_FETCHES], *got[MAX_FETCHES];
+    int64_t bytes[MAX_FETCHES];
+} sample_graph;
+
+static uint32_t draw(int64_t *at)
+{
+    return random_u32(7, 11, 0, (uint64_t)(*at)++);
+}
+
+static double normal(int64_t *at)
+{
+    double z = 0;
+    random_fill_normal_f64(&z, random_fold(7, 13), 0, (uint64_t)(*at)++, 1);
+    return z;
+}
+
+/* Values by the first word of the placeholder's name. */
+static void *make_data(const mtf_tensor *t, int64_t *at)
+{
+    const int64_t n = mtf_shape_size(&t->shape);
+    void *data = mem_zalloc((size_t)(n * mtf_dtype_size(t->dtype)));
+    const char *name = t->node->name;
+    for (int64_t i = 0; i < n; i++) {
+        if (t->dtype == MTF_I32)
+            ((int32_t *)data)[i] = (int32_t)(draw(at) % 10) - 2;
+        else if (t->dtype == MTF_BOOL)
+            ((uint8_t *)data)[i] = draw(at) & 1;
+        else if (strncmp(name, "positive", 8) == 0)
+            ((double *)data)[i] = 0.5 + 1.5 * (draw(at) % 1000) / 1000.0;
+        else if (strncmp(name, "ties", 4) == 0) /* pairs of equal values: two may share */
+            ((double *)data)[i] = (double)(draw(at) % 4096) - 2048;
+        else
+            ((double *)data)[i] = normal(at);
+    }
+    return data;
+}
+
+static bool is_float(const mtf_tensor *t)
+{
+    return t->dtype == MTF_F32 || t->dtype == MTF_F64;
+}
+
+static void build(sample_graph *s, mtf_tensor *out)
+{
+    int64_t at = 0;
+    if (is_float(out)) {
+        mtf_tensor *w = mtf_placeholder(s->g, "weights", out->shape, MTF_F64);
+        s->loss = mtf_reduce_sum(mtf_mul(mtf_cast(out, MTF_F64), w), MTF_SCALAR);
+    }
+    for (int64_t i = 0; i < s->g->nnodes; i++) {
+        mtf_node *n = s->g->node[i];
+        if (!(n->op->traits & TRAIT_FEED)) continue;
+        s->feed[s->nfeeds] = (mtf_feed){.placeholder = &n->out[0], .data = make_data(&n->out[0], &at)};
+        if (s->loss && is_float(&n->out[0]) && strncmp(n->name, "weights", 7) != 0) {
+            s->varied_feed[s->nvaried] = s->nfeeds;
+            s->varied[s->nvaried++] = &n->out[0];
+        }
+        s->nfeeds++;
+    }
+    s->fetch[s->nfetches++] = out;
+    if (!s->loss) return;
+    mtf_tensor *dx[MAX_FEEDS];
+    s->fetch[s->nfetches++] = s->loss;
+    if (s->nvaried && mtf_gradients(s->loss, s->nvaried, s->varied, dx) == MTF_OK)
+        for (int i = 0; i < s->nvaried; i++)
+            if (dx[i]) s->fetch[s->nfetches++] = dx[i];
+}
+
+static sample_graph sample_open(const op *row, int k)
+{
+    sample_graph s = {.g = mtf_graph_new()};
+    mtf_err err = {0};
+    mtf_tensor *out = row->sample ? row->sample(s.g, k) : NULL;
+    if (mtf_graph_status(s.g, &err) != MTF_OK) fail_msg("%s sample %d: %s", row->name, k, err.text);
+    if (!out) {
+        mtf_graph_free(&s.g);
+        return s;
+    }
+    build(&s, out);
+    if (mtf_graph_status(s.g, &err) != MTF_OK)
+        fail_msg("%s sample %d, gradient: %s", row->name, k, err.text);
+    for (int i = 0; i < s.nfetches; i++) {
+        s.bytes[i] = mtf_shape_size(&s.fetch[i]->shape) * mtf_dtype_size(s.fetch[i]->dtype);
+        s.want[i] = mem_zalloc((size_t)s.bytes[i]);
+        s.got[i] = mem_zalloc((size_t)s.bytes[i]);
+    }
+    return s;
+}
+
+static void sample_close(sample_graph *s)
+{
+    for (int i = 0; i < s->nfeeds; i++) mem_free((void *)(uintptr_t)s->feed[i].data);
+    for (int i = 0; i < s->nfetches; i++) {
+        mem_free(s->want[i]);
+        mem_free(s->got[i]);
+    }
+    mtf_graph_free(&s->g);
+}
+
+/* ---- running ---- */
+
+static const mtf_session_options options = {.threads = 1, .seed = 3};
+static const mtf_run_values values = {.step = 5};
+
+/* One run; MTF_INVALID where the layout is refused. */
+static mtf_status run(sample_graph *s, const mtf_mesh *m, const mtf_layout *l, void **out,
+                      mtf_err *err)
+{
+    const mtf_request r = {.nfetches = s->nfetches, .fetches = s->fetch};
+    mtf_program *p = mtf_compile(s->g, m, l, &r, err);
+    if (!p) return MTF_INVALID;
+    mtf_session *session = mtf_session_new(1, &p, &options, err);
+    if (!session) fail_msg("%s", err->text);
+    if (mtf_run(session, p, s->nfeeds, s->feed, out, &values, err) != MTF_OK)
+        fail_msg("%s", err->text);
+    mtf_session_free(&session);
+    mtf_program_free(&p);
+    return MTF_OK;
+}
+
+static void compare(const op *row, int k, const sample_graph *s, const char *mesh,
+                    const char *layout)
+{
+    for (int i = 0; i < s->nfetches; i++) {
+        if (!is_float(s->fetch[i])) {
+            if (memcmp(s->want[i], s->got[i], (size_t)s->bytes[i]) != 0)
+                fail_msg("%s sample %d, mesh %s, layout %s: fetch %d differs", row->name, k, mesh,
+                         layout, i);
+            continue;
+        }
+        const double *a = s->want[i], *b = s->got[i];
+        for (int64_t j = 0; j < s->bytes[i] / 8; j++)
+            if (!(fabs(a[j] - b[j]) <= 1e-11 * (1 + fabs(a[j]))))
+                fail_msg("%s sample %d, mesh %s, layout %s: fetch %d, element %lld is %.17g instead "
+                         "of %.17g",
+                         row->name, k, mesh, layout, i, (long long)j, b[j], a[j]);
+    }
+}
+
+/* ---- gradients ---- */
+
+static bool has_f32(const mtf_graph *g)
+{
+    for (int64_t i = 0; i < g->nnodes; i++)
+        if (g->node[i]->out[0].dtype == MTF_F32) return true;
+    return false;
+}
+
+static void check_gradients(const op *row, int k, sample_graph *s, const mtf_mesh *m,
+                            const mtf_layout *l)
+{
+    mtf_err err = {0};
+    const mtf_request r = {.nfetches = 1, .fetches = &s->loss};
+    mtf_program *p = mtf_compile(s->g, m, l, &r, &err);
+    if (!p) fail_msg("%s", err.text);
+    mtf_session *session = mtf_session_new(1, &p, &options, &err);
+    if (!session) fail_msg("%s", err.text);
+    /* f32 inside a sample leaves rounding noise of 1e-7 / h in the differences. */
+    const bool coarse = has_f32(s->g);
+    const double step = coarse ? 1e-2 : 1e-4, tolerance = coarse ? 1e-3 : 2e-4;
+    int fetch = 2;
+    for (int v = 0; v < s->nvaried; v++) {
+        if (fetch >= s->nfetches) break;
+        if (!shape_equal(&s->fetch[fetch]->shape, &s->varied[v]->shape)) continue;
+        const double *analytic = s->want[fetch++];
+        double *x = (double *)(uintptr_t)s->feed[s->varied_feed[v]].data;
+        for (int64_t i = 0; i < mtf_shape_size(&s->varied[v]->shape); i++) {
+            const double at = x[i], h = step;
+            double up = 0, down = 0;
+            x[i] = at + h;
+            mtf_run(session, p, s->nfeeds, s->feed, (void *[]){&up}, &values, &err);
+            x[i] = at - h;
+            mtf_run(session, p, s->nfeeds, s->feed, (void *[]){&down}, &values, &err);
+            x[i] = at;
+            const double slope = (up - down) / (2 * h);
+            if (!(fabs(slope - analytic[i]) <= tolerance * (1 + fabs(slope))))
+                fail_msg("%s sample %d: gradient of operand %d, element %lld is %.9g; finite "
+                         "differences say %.9g",
+                         row->name, k, v, (long long)i, analytic[i], slope);
+        }
+    }
+    mtf_session_free(&session);
+    mtf_program_free(&p);
+}
+
+/* ---- layouts ---- */
+
+/* Names of all dims that the graph has. */
+static int graph_dims(const mtf_graph *g, const char **names)
+{
+    int n = 0;
+    for (int64_t i = 0; i < g->nnodes; i++)
+        for (int o = 0; o < g->node[i]->nout; o++)
+            for (int d = 0; d < g->node[i]->out[o].shape.rank; d++) {
+                const char *name = g->node[i]->out[o].shape.dim[d].name;
+                int at = 0;
+                while (at < n && names[at] != name) at++;
+                if (at == n && n < MAX_DIMS) names[n++] = name;
+            }
+    return n;
+}
+
+/* Ways to cut a dim on a mesh of 1, 2 or 3 axes. */
+static const char *const ways[3][8] = {
+    {"", "x"},
+    {"", "x", "y", "x+y", "y+x"},
+    {"", "x", "y", "z", "z+x", "x+y+z", "y+z"},
+};
+static const int nways[3] = {2, 5, 7};
+
+static void layout_text(char *text, size_t room, int axes, const char **dims, int n, int64_t code)
+{
+    size_t used = 0;
+    text[0] = '\0';
+    for (int d = 0; d < n; d++, code /= nways[axes - 1]) {
+        const char *way = ways[axes - 1][code % nways[axes - 1]];
+        if (*way && used < room)
+            used += (size_t)snprintf(text + used, room - used, "%s:%s;", dims[d], way);
+    }
+}
+
+static void check_layouts(const op *row, int k, sample_graph *s, int mesh, coverage *c)
+{
+    mtf_err err = {0};
+    mtf_mesh *m = mtf_mesh_parse(meshes[mesh], &err);
+    const char *dims[MAX_DIMS];
+    const int n = graph_dims(s->g, dims), axes = m->naxes;
+    int64_t count = 1;
+    for (int d = 0; d < n; d++) count *= nways[axes - 1];
+    for (int64_t code = 0; code < count; code++) {
+        char text[256];
+        layout_text(text, sizeof text, axes, dims, n, code);
+        err = (mtf_err){0};
+        mtf_layout *l = mtf_layout_parse(text, m, true, NULL, &err);
+        assert_non_null(l);
+        if (run(s, m, l, s->got, &err) == MTF_OK) {
+            compare(row, k, s, meshes[mesh], text);
+            note_cover(c, s->g, m, l, mesh);
+        } else if (!strstr(err.text, "are both split over mesh axis")) {
+            fail_msg("%s sample %d, mesh %s, layout %s: %s", row->name, k, meshes[mesh], text,
+                     err.text);
+        }
+        mtf_layout_free(&l);
+    }
+    mtf_mesh_free(&m);
+}
+
+bool conform_sample(const op *row, int k, coverage *c)
+{
+    sample_graph s = sample_open(row, k);
+    if (!s.g) return false;
+    mtf_err err = {0};
+    mtf_mesh *one = mtf_mesh_parse("", &err);
+    mtf_layout *none = mtf_layout_parse("", one, true, NULL, &err);
+    if (run(&s, one, none, s.want, &err) != MTF_OK) fail_msg("%s: %s", row->name, err.text);
+    if (s.nvaried) check_gradients(row, k, &s, one, none);
+    for (int m = 0; m < MESHES; m++) check_layouts(row, k, &s, m, c);
+    mtf_layout_free(&none);
+    mtf_mesh_free(&one);
+    sample_close(&s);
+    return true;
+}

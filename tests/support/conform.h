@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * The conformance of a row: a sample's value and gradients against finite differences, and under
+ * every layout against one processor. */
+#ifndef TESTS_SUPPORT_CONFORM_H
+#define TESTS_SUPPORT_CONFORM_H
+
+#include "graph/op.h"
+
+/* What the layouts of all samples so far have covered. */
+typedef struct coverage coverage;
+coverage *coverage_new(void);
+void coverage_free(coverage **c);
+/* One line per row and role: meshes under which a dim of the role was cut evenly and unevenly.
+ * Allocated with malloc. */
+char *coverage_text(const coverage *c);
+/* Is there a MAP or SUM dim of some row's sample that was never cut, evenly or unevenly? Names the
+ * first in `text`. */
+bool coverage_has_gap(const coverage *c, char *text, size_t room);
+
+/* Runs sample k of a row; false when there is no such sample. Fails the test on a mismatch. */
+bool conform_sample(const op *row, int k, coverage *c);
+
+#endif

@@ -58,7 +58,7 @@ typedef void kernel_fn(const kernel_args *k, int64_t begin, int64_t end);
 
 /* A run of elements for an elementwise function: out[i] = f(in0[i * stride0], ...). */
 enum { TILE_MAX_IN = 4 };
-typedef struct tile {
+typedef struct tile_args {
     int64_t n;
     const void *in[TILE_MAX_IN];
     int64_t stride[TILE_MAX_IN]; /* in elements; 0 for an operand that is broadcast along the run */
@@ -67,9 +67,9 @@ typedef struct tile {
     const void *attr;
     const kernel_run *run;
     uint64_t index; /* row-major index of out[0] in the whole tensor, of the full batch */
-} tile;
+} tile_args;
 
-typedef void tile_fn(const tile *t);
+typedef void tile_fn(const tile_args *t);
 
 /* First member of the attributes of a row whose tiles ask for `index`: which dim of the result, if
  * any, is the batch that microbatches cut, and its size in the full batch. */

@@ -29,8 +29,7 @@ static int space_position(const instr *i, const char *name)
 
 static step_view view_of(const mtf_session *s, bound *b, const instr *i, const value *v)
 {
-    step_view w = {
-        .offset = session_offset(s, v), .dtype = v->dtype, .rank = v->shape.rank};
+    step_view w = {.offset = session_offset(s, v), .dtype = v->dtype, .rank = v->shape.rank};
     for (int d = 0; d < w.rank; d++) {
         w.space[d] = space_position(i, v->shape.dim[d].name);
         w.cls[d] = class_of(b, v->shape.dim[d], v->split[d]);
@@ -47,8 +46,10 @@ static void describe_step(const mtf_session *s, bound *b, step *t, const instr *
         t->space[d] = class_of(b, i->space[d].dim, i->space[d].split);
     t->in = arena_alloc(b->mem, sizeof *t->in * (size_t)(i->nin + 1));
     t->out = arena_alloc(b->mem, sizeof *t->out * (size_t)(i->nout + 1));
-    for (int k = 0; k < i->nin; k++) t->in[k] = view_of(s, b, i, i->in[k]);
-    for (int k = 0; k < i->nout; k++) t->out[k] = view_of(s, b, i, i->out[k]);
+    for (int k = 0; k < i->nin; k++)
+        t->in[k] = view_of(s, b, i, i->in[k]);
+    for (int k = 0; k < i->nout; k++)
+        t->out[k] = view_of(s, b, i, i->out[k]);
 }
 
 static void fill_blocks(const mtf_session *s, bound *b)
@@ -62,7 +63,8 @@ static void fill_blocks(const mtf_session *s, bound *b)
 
 static kernel_view kernel_view_of(const bound *b, const step_view *w, char *memory, int h)
 {
-    kernel_view v = {.data = memory + w->offset, .dtype = w->dtype, .rank = w->rank};
+    kernel_view v = {.dtype = w->dtype, .rank = w->rank};
+    if (memory) v.data = memory + w->offset;
     int64_t stride = 1;
     for (int d = w->rank - 1; d >= 0; d--) {
         v.dim[d] = w->space[d];
@@ -76,11 +78,14 @@ void step_args(const mtf_session *s, const bound *b, const step *t, int h, kerne
 {
     const instr *i = t->instr;
     k->space = t->nspace;
-    for (int d = 0; d < t->nspace; d++) k->dim[d] = *bound_block(b, h, t->space[d]);
+    for (int d = 0; d < t->nspace; d++)
+        k->dim[d] = *bound_block(b, h, t->space[d]);
     k->nin = i->nin;
     k->nout = i->nout;
-    for (int v = 0; v < i->nin; v++) k->in[v] = kernel_view_of(b, &t->in[v], s->memory[h], h);
-    for (int v = 0; v < i->nout; v++) k->out[v] = kernel_view_of(b, &t->out[v], s->memory[h], h);
+    for (int v = 0; v < i->nin; v++)
+        k->in[v] = kernel_view_of(b, &t->in[v], s->memory[h], h);
+    for (int v = 0; v < i->nout; v++)
+        k->out[v] = kernel_view_of(b, &t->out[v], s->memory[h], h);
     k->attr = i->attr;
     k->plan = t->plan ? t->plan[h] : NULL;
     k->run = &s->run;
@@ -118,15 +123,18 @@ static mtf_status prepare(mtf_session *s, bound *b, step *t, mtf_err *err)
 static comm_axes axes_of(split a)
 {
     comm_axes c = {.n = a.n};
-    for (int i = 0; i < a.n; i++) c.axis[i] = a.axis[i];
+    for (int i = 0; i < a.n; i++)
+        c.axis[i] = a.axis[i];
     return c;
 }
 
 static void claim_scratch(mtf_session *s, const instr *i)
 {
     int64_t in = 0, out = 0;
-    for (int k = 0; k < i->nin; k++) in += i->in[k]->bytes;
-    for (int k = 0; k < i->nout; k++) out += i->out[k]->bytes;
+    for (int k = 0; k < i->nin; k++)
+        in += i->in[k]->bytes;
+    for (int k = 0; k < i->nout; k++)
+        out += i->out[k]->bytes;
     const int64_t bytes = comm_scratch(s->comm, axes_of(i->axes), in > out ? in : out);
     if (bytes > s->scratch_bytes) s->scratch_bytes = bytes;
 }

@@ -51,7 +51,8 @@ static box box_of(const mtf_session *s, const value *v, int proc)
         if (b.n[d] * b.stride[d] != (d ? b.stride[d - 1] : flat)) break;
     }
     b.rank = d;
-    for (int i = 0; i < d; i++) b.runs *= b.n[i];
+    for (int i = 0; i < d; i++)
+        b.runs *= b.n[i];
     if (b.run == 0) b.runs = 0;
     return b;
 }
@@ -59,7 +60,8 @@ static box box_of(const mtf_session *s, const value *v, int proc)
 static int64_t run_start(const box *b, const value *v, int64_t r)
 {
     int64_t at = 0;
-    for (int d = b->rank; d < v->shape.rank; d++) at += b->lo[d] * b->stride[d];
+    for (int d = b->rank; d < v->shape.rank; d++)
+        at += b->lo[d] * b->stride[d];
     for (int d = b->rank - 1; d >= 0; d--) {
         at += (b->lo[d] + r % b->n[d]) * b->stride[d];
         r /= b->n[d];
@@ -86,7 +88,8 @@ static int64_t walk(const box *b, const value *v, int64_t lo, int64_t hi, piece_
 static bool is_owner(const mtf_session *s, const value *v, int proc)
 {
     unsigned used = 0;
-    for (int d = 0; d < v->shape.rank; d++) used |= split_mask(v->split[d]);
+    for (int d = 0; d < v->shape.rank; d++)
+        used |= split_mask(v->split[d]);
     for (int a = 0; a < s->mesh->naxes; a++)
         if (!(used >> a & 1) && mesh_coordinate(s->mesh, proc, a) != 0) return false;
     return true;
@@ -146,8 +149,8 @@ static void transfer_copy(mtf_session *s, const value *v, const transfer *t, int
     walk(&b, v, lo, hi, pack_piece, &p);
 }
 
-static void exchange(mtf_session *s, const value *v, const int64_t *lo, const int64_t *hi, char *mine,
-                     bool gather)
+static void exchange(mtf_session *s, const value *v, const int64_t *lo, const int64_t *hi,
+                     char *mine, bool gather)
 {
     const int me = session_process(s);
     const int64_t most = (int64_t)comm_size(s->comm) * session_processes(s);

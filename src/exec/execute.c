@@ -12,8 +12,8 @@
 typedef struct work {
     const mtf_session *s;
     const bound *b;
-    int begin, end;        /* steps of the segment */
-    const step *step;      /* grain mode: the one that runs */
+    int begin, end;   /* steps of the segment */
+    const step *step; /* grain mode: the one that runs */
     const kernel_args *k;
 } work;
 
@@ -33,7 +33,8 @@ static void run_grains(const step *t, const kernel_args *k, int64_t begin, int64
 static void copy_whole(const bound *b, const step *t, char *memory, int h)
 {
     int64_t bytes = mtf_dtype_size(t->in[0].dtype);
-    for (int d = 0; d < t->in[0].rank; d++) bytes *= bound_block(b, h, t->in[0].cls[d])->local;
+    for (int d = 0; d < t->in[0].rank; d++)
+        bytes *= bound_block(b, h, t->in[0].cls[d])->local;
     memcpy(memory + t->out[0].offset, memory + t->in[0].offset, (size_t)bytes);
 }
 
@@ -42,7 +43,8 @@ static void copy_part(const bound *b, const step *t, char *memory, int h)
 {
     const int dim = t->instr->dim;
     int64_t outer = 1, inner = mtf_dtype_size(t->in[0].dtype);
-    for (int d = 0; d < dim; d++) outer *= bound_block(b, h, t->in[0].cls[d])->local;
+    for (int d = 0; d < dim; d++)
+        outer *= bound_block(b, h, t->in[0].cls[d])->local;
     for (int d = dim + 1; d < t->in[0].rank; d++)
         inner *= bound_block(b, h, t->in[0].cls[d])->local;
     const kernel_dim *whole = bound_block(b, h, t->in[0].cls[dim]);
@@ -59,7 +61,8 @@ static void assign(const mtf_session *s, const bound *b, const step *t, int h)
     const int64_t to = b->p->state[t->instr->state].offset;
     if (to == t->in[0].offset && t->instr->in[0]->in_state) return;
     int64_t bytes = mtf_dtype_size(t->in[0].dtype);
-    for (int d = 0; d < t->in[0].rank; d++) bytes *= bound_block(b, h, t->in[0].cls[d])->local;
+    for (int d = 0; d < t->in[0].rank; d++)
+        bytes *= bound_block(b, h, t->in[0].cls[d])->local;
     memcpy(s->memory[h] + to, s->memory[h] + t->in[0].offset, (size_t)bytes);
 }
 
@@ -67,10 +70,17 @@ static void assign(const mtf_session *s, const bound *b, const step *t, int h)
 static void run_simple(const mtf_session *s, const bound *b, const step *t, int h)
 {
     switch (t->instr->kind) {
-    case INSTR_COPY: copy_whole(b, t, s->memory[h], h); break;
-    case INSTR_SLICE: copy_part(b, t, s->memory[h], h); break;
-    case INSTR_ASSIGN: assign(s, b, t, h); break;
-    default: MTF_CHECK(false, "%s is no local step", instr_name(t->instr));
+    case INSTR_COPY:
+        copy_whole(b, t, s->memory[h], h);
+        break;
+    case INSTR_SLICE:
+        copy_part(b, t, s->memory[h], h);
+        break;
+    case INSTR_ASSIGN:
+        assign(s, b, t, h);
+        break;
+    default:
+        MTF_CHECK(false, "%s is no local step", instr_name(t->instr));
     }
 }
 
@@ -126,7 +136,8 @@ static void run_segment(const mtf_session *s, const bound *b, int begin, int end
         return;
     }
     for (int h = 0; h < s->nhosted; h++)
-        for (int i = begin; i < end; i++) share_step(s, b, &b->step[i], h);
+        for (int i = begin; i < end; i++)
+            share_step(s, b, &b->step[i], h);
 }
 
 /* ---- collectives ---- */
@@ -134,7 +145,8 @@ static void run_segment(const mtf_session *s, const bound *b, int begin, int end
 static comm_axes axes_of(split a)
 {
     comm_axes c = {.n = a.n};
-    for (int i = 0; i < a.n; i++) c.axis[i] = a.axis[i];
+    for (int i = 0; i < a.n; i++)
+        c.axis[i] = a.axis[i];
     return c;
 }
 
@@ -150,7 +162,8 @@ static int64_t reduce_count(const mtf_session *s, const instr *i, int h)
 {
     if (i->nin == 1) return value_local(s->bound[0].p, i->in[0], s->first + h);
     int64_t bytes = 0;
-    for (int k = 0; k < i->nin; k++) bytes += i->in[k]->bytes;
+    for (int k = 0; k < i->nin; k++)
+        bytes += i->in[k]->bytes;
     return bytes / mtf_dtype_size(i->in[0]->dtype);
 }
 
@@ -160,8 +173,7 @@ static void all_reduce(mtf_session *s, const bound *b, const step *t)
     for (int h = 0; h < s->nhosted; h++) {
         s->ptr[0][h] = s->memory[h] + t->out[0].offset;
         s->count[h] = reduce_count(s, i, h);
-        if (i->nin == 1 && t->in[0].offset != t->out[0].offset)
-            copy_whole(b, t, s->memory[h], h);
+        if (i->nin == 1 && t->in[0].offset != t->out[0].offset) copy_whole(b, t, s->memory[h], h);
     }
     if (FAULT(FAULT_DROP_ALL_REDUCE)) return;
     comm_all_reduce(s->comm, axes_of(i->axes), op_of(i->combine), t->in[0].dtype, s->ptr[0],
@@ -177,8 +189,10 @@ static comm_cut cut_of(const mtf_session *s, const bound *b, const step *t, cons
                   .parts = split_parts(s->mesh, t->instr->axes),
                   .outer = 1,
                   .inner = 1};
-    for (int d = 0; d < dim; d++) c.outer *= bound_block(b, h, whole->cls[d])->local;
-    for (int d = dim + 1; d < whole->rank; d++) c.inner *= bound_block(b, h, whole->cls[d])->local;
+    for (int d = 0; d < dim; d++)
+        c.outer *= bound_block(b, h, whole->cls[d])->local;
+    for (int d = dim + 1; d < whole->rank; d++)
+        c.inner *= bound_block(b, h, whole->cls[d])->local;
     return c;
 }
 
@@ -213,7 +227,8 @@ void session_execute(mtf_session *s, const bound *b)
             continue;
         }
         int end = i;
-        while (end < b->nsteps && !instr_is_collective(b->step[end].instr)) end++;
+        while (end < b->nsteps && !instr_is_collective(b->step[end].instr))
+            end++;
         run_segment(s, b, i, end);
         i = end;
     }

@@ -20,7 +20,8 @@ static void copy_block(const value *v, const int64_t *offset, const int64_t *ext
     const int64_t size = mtf_dtype_size(v->dtype);
     const int64_t run = rank ? extent[rank - 1] : 1;
     int64_t runs = 1;
-    for (int d = 0; d + 1 < rank; d++) runs *= extent[d];
+    for (int d = 0; d + 1 < rank; d++)
+        runs *= extent[d];
     for (int64_t r = 0; r < runs; r++) {
         int64_t rest = r, from = 0, stride = 1;
         for (int d = rank - 1; d >= 0; d--) {
@@ -62,8 +63,7 @@ static mtf_status fill_feeds(mtf_session *s, const mtf_program *p, int nfeeds,
     for (int k = 0; k < p->nfeeds; k++)
         if (!find_feed(p->feed[k], nfeeds, feeds))
             return err_set(err, MTF_INVALID, "program '%s' needs a feed for placeholder '%s'%s",
-                           p->name, p->feed[k]->tensor->node->name,
-                           shape_text(&p->feed[k]->shape));
+                           p->name, p->feed[k]->tensor->node->name, shape_text(&p->feed[k]->shape));
     for (int k = 0; k < p->nfeeds; k++)
         TRY(fill_feed(s, p->feed[k], find_feed(p->feed[k], nfeeds, feeds), err));
     return MTF_OK;
@@ -81,7 +81,8 @@ static void fetch_whole(mtf_session *s, const value *v, void *out)
 {
     const int64_t n = mtf_shape_size(&v->shape);
     bool whole = true;
-    for (int d = 0; d < v->shape.rank; d++) whole = whole && !v->split[d].n;
+    for (int d = 0; d < v->shape.rank; d++)
+        whole = whole && !v->split[d].n;
     if (whole) { /* every processor has it: nothing moves and nothing is allocated */
         memcpy(out, session_memory(s, 0, session_offset(s, v)),
                (size_t)(n * mtf_dtype_size(v->dtype)));
@@ -131,7 +132,8 @@ mtf_status mtf_state_get(mtf_session *s, const mtf_tensor *variable, void *whole
     return MTF_OK;
 }
 
-mtf_status mtf_state_set(mtf_session *s, const mtf_tensor *variable, const void *whole, mtf_err *err)
+mtf_status mtf_state_set(mtf_session *s, const mtf_tensor *variable, const void *whole,
+                         mtf_err *err)
 {
     const value *v = find_state(s, variable, err);
     if (!v) return MTF_INVALID;

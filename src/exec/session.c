@@ -23,7 +23,8 @@ void mtf_finish(void)
 static mtf_status open_comm(mtf_session *s, mtf_err *err)
 {
     comm_mesh m = {.naxes = s->mesh->naxes};
-    for (int i = 0; i < m.naxes; i++) m.size[i] = s->mesh->size[i];
+    for (int i = 0; i < m.naxes; i++)
+        m.size[i] = s->mesh->size[i];
     int ranks = 1, rank = 0;
     TRY(comm_launch(&ranks, &rank, err));
     TRY(ranks > 1 ? comm_new_mpi(&m, s->pool, &s->comm, err)
@@ -40,11 +41,12 @@ static mtf_status check_memory(const mtf_session *s, mtf_err *err)
     const double each = (double)(s->state_bytes + s->slab_bytes + s->scratch_bytes);
     const double need = each * s->nhosted + (double)s->work_bytes * pool_threads(s->pool);
     if (need <= machine) return MTF_OK;
-    return err_set(err, MTF_INVALID,
-                   "the plan needs %.3f GB of memory (%d processors of %.3f GB each) and the machine "
-                   "has %.3f GB; use a smaller batch or model, a layout that splits more, or more "
-                   "machines",
-                   need / 1e9, s->nhosted, each / 1e9, machine / 1e9);
+    return err_set(
+        err, MTF_INVALID,
+        "the plan needs %.3f GB of memory (%d processors of %.3f GB each) and the machine "
+        "has %.3f GB; use a smaller batch or model, a layout that splits more, or more "
+        "machines",
+        need / 1e9, s->nhosted, each / 1e9, machine / 1e9);
 }
 
 static void allocate(mtf_session *s)
@@ -57,8 +59,10 @@ static void allocate(mtf_session *s)
         s->scratch[h] = mem_aligned((size_t)s->scratch_bytes);
     }
     s->work = mem_zalloc((size_t)pool_threads(s->pool) * sizeof *s->work);
-    for (int w = 0; w < pool_threads(s->pool); w++) s->work[w] = mem_aligned((size_t)s->work_bytes);
-    for (int k = 0; k < 2; k++) s->ptr[k] = mem_zalloc(n * sizeof(void *));
+    for (int w = 0; w < pool_threads(s->pool); w++)
+        s->work[w] = mem_aligned((size_t)s->work_bytes);
+    for (int k = 0; k < 2; k++)
+        s->ptr[k] = mem_zalloc(n * sizeof(void *));
     s->count = mem_zalloc(n * sizeof *s->count);
     s->cut = mem_zalloc(n * sizeof *s->cut);
 }
@@ -73,8 +77,9 @@ static mtf_status prepare(mtf_session *s, int nprograms, mtf_program *const *pro
                   "programs of one session need one mesh and one graph's variables");
         if (p->slab_bytes > s->slab_bytes) s->slab_bytes = p->slab_bytes;
         if (!comm_equal(s->comm, mtf_program_hash(p)))
-            return err_set(err, MTF_FAILED, "program '%s' is not the same on all ranks; run the same "
-                                            "binary with the same arguments everywhere",
+            return err_set(err, MTF_FAILED,
+                           "program '%s' is not the same on all ranks; run the same "
+                           "binary with the same arguments everywhere",
                            p->name);
     }
     s->state_bytes = programs[0]->state_bytes;
@@ -110,12 +115,14 @@ void mtf_session_free(mtf_session **handle)
 {
     mtf_session *s = *handle;
     if (!s) return;
-    for (int i = 0; i < s->nbound; i++) session_unbind(&s->bound[i]);
+    for (int i = 0; i < s->nbound; i++)
+        session_unbind(&s->bound[i]);
     for (int h = 0; s->memory && h < s->nhosted; h++) {
         mem_free(s->memory[h]);
         mem_free(s->scratch[h]);
     }
-    for (int w = 0; s->work && w < pool_threads(s->pool); w++) mem_free(s->work[w]);
+    for (int w = 0; s->work && w < pool_threads(s->pool); w++)
+        mem_free(s->work[w]);
     mem_free(s->bound);
     mem_free(s->memory);
     mem_free(s->scratch);

@@ -29,10 +29,10 @@ typedef struct step_view {
 typedef struct step {
     const instr *instr;
     int nspace;
-    int *space;               /* dim classes of the iteration space */
+    int *space; /* dim classes of the iteration space */
     step_view *in, *out;
-    const kernel_impl *fast;  /* NULL: the row's reference kernel or tile */
-    const void **plan;        /* per hosted processor, where `fast` prepares */
+    const kernel_impl *fast; /* NULL: the row's reference kernel or tile */
+    const void **plan;       /* per hosted processor, where `fast` prepares */
     int64_t *memory_of_plan;
 } step;
 
@@ -58,7 +58,7 @@ struct mtf_session {
     char **work;    /* per worker */
     int nbound;
     bound *bound;
-    void **ptr[2];        /* per hosted processor: arguments of a collective */
+    void **ptr[2]; /* per hosted processor: arguments of a collective */
     int64_t *count;
     comm_cut *cut;
     kernel_run run;

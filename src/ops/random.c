@@ -32,7 +32,7 @@ static bool random_infer(mtf_graph *g, mtf_node *n)
 }
 
 /* out = shift + factor * standard, of a tile that holds the standard distribution. */
-static void stretch(const tile *t, double shift, double factor)
+static void stretch(const tile_args *t, double shift, double factor)
 {
     if (t->dtype == MTF_F64) {
         double *o = t->out;
@@ -56,17 +56,17 @@ static void stretch(const tile *t, double shift, double factor)
         stretch(t, shift, factor);                                                                 \
     } while (0)
 
-static void uniform_tile(const tile *t)
+static void uniform_tile(const tile_args *t)
 {
     FILL(uniform, a->a, a->b - a->a);
 }
 
-static void normal_tile(const tile *t)
+static void normal_tile(const tile_args *t)
 {
     FILL(normal, a->a, a->b);
 }
 
-static void truncated_tile(const tile *t)
+static void truncated_tile(const tile_args *t)
 {
     FILL(truncated, a->a, a->b);
 }
@@ -153,7 +153,7 @@ enum { RUN = 256 };
         }                                                                                          \
     } while (0)
 
-static void dropout_tile(const tile *t)
+static void dropout_tile(const tile_args *t)
 {
     const random_attr *a = t->attr;
     const random_key key = random_fold(t->run->seed, a->stream);

@@ -135,7 +135,7 @@ static bool constant_infer(mtf_graph *g, mtf_node *n)
     return true;
 }
 
-static void constant_tile(const tile *t)
+static void constant_tile(const tile_args *t)
 {
     const double v = ((const constant_attr *)t->attr)->value;
     for (int64_t i = 0; i < t->n; i++) {

@@ -63,8 +63,9 @@
         }                                                                                          \
     } while (0)
 
-#define TILE_BODY(name)     static inline __attribute__((always_inline)) void name##_body(const tile *t)
-#define TILE_VARIANTS(name) ISA_VARIANTS(name, name##_body, (const tile *t), (t))
+#define TILE_BODY(name)                                                                            \
+    static inline __attribute__((always_inline)) void name##_body(const tile_args *t)
+#define TILE_VARIANTS(name) ISA_VARIANTS(name, name##_body, (const tile_args *t), (t))
 
 /* Floating-point functions of one and two operands: an expression per type. */
 #define TILE_FLOAT_1(name, expr32, expr64)                                                         \

@@ -19,9 +19,9 @@ static void rows_conform(void **state)
     for (int r = 0; r < op_count; r++) {
         if (only && strcmp(only, op_rows[r]->name) != 0) continue;
         int k = 0;
-        while (conform_sample(op_rows[r], k, c)) k++;
-        const bool needs_sample =
-            !(op_rows[r]->traits & (TRAIT_FEED | TRAIT_STATE | TRAIT_ASSIGN));
+        while (conform_sample(op_rows[r], k, c))
+            k++;
+        const bool needs_sample = !(op_rows[r]->traits & (TRAIT_FEED | TRAIT_STATE | TRAIT_ASSIGN));
         if (needs_sample && k == 0) fail_msg("row %s has no sample", op_rows[r]->name);
     }
     char gap[200];

@@ -110,7 +110,7 @@ typedef struct sample_graph {
     mtf_feed feed[MAX_FEEDS];
     mtf_tensor *varied[MAX_FEEDS]; /* the float placeholders */
     int varied_feed[MAX_FEEDS];
-    mtf_tensor *loss;              /* NULL where the sample is not of a float type */
+    mtf_tensor *loss; /* NULL where the sample is not of a float type */
     mtf_tensor *fetch[MAX_FETCHES];
     void *want[MAX_FETCHES], *got[MAX_FETCHES];
     int64_t bytes[MAX_FETCHES];
@@ -164,7 +164,8 @@ static void build(sample_graph *s, mtf_tensor *out)
     for (int64_t i = 0; i < s->g->nnodes; i++) {
         mtf_node *n = s->g->node[i];
         if (!(n->op->traits & TRAIT_FEED)) continue;
-        s->feed[s->nfeeds] = (mtf_feed){.placeholder = &n->out[0], .data = make_data(&n->out[0], &at)};
+        s->feed[s->nfeeds] =
+            (mtf_feed){.placeholder = &n->out[0], .data = make_data(&n->out[0], &at)};
         if (s->loss && is_float(&n->out[0]) && strncmp(n->name, "weights", 7) != 0) {
             s->varied_feed[s->nvaried] = s->nfeeds;
             s->varied[s->nvaried++] = &n->out[0];
@@ -203,7 +204,8 @@ static sample_graph sample_open(const op *row, int k)
 
 static void sample_close(sample_graph *s)
 {
-    for (int i = 0; i < s->nfeeds; i++) mem_free((void *)(uintptr_t)s->feed[i].data);
+    for (int i = 0; i < s->nfeeds; i++)
+        mem_free((void *)(uintptr_t)s->feed[i].data);
     for (int i = 0; i < s->nfetches; i++) {
         mem_free(s->want[i]);
         mem_free(s->got[i]);
@@ -245,9 +247,10 @@ static void compare(const op *row, int k, const sample_graph *s, const char *mes
         const double *a = s->want[i], *b = s->got[i];
         for (int64_t j = 0; j < s->bytes[i] / 8; j++)
             if (!(fabs(a[j] - b[j]) <= 1e-11 * (1 + fabs(a[j]))))
-                fail_msg("%s sample %d, mesh %s, layout %s: fetch %d, element %lld is %.17g instead "
-                         "of %.17g",
-                         row->name, k, mesh, layout, i, (long long)j, b[j], a[j]);
+                fail_msg(
+                    "%s sample %d, mesh %s, layout %s: fetch %d, element %lld is %.17g instead "
+                    "of %.17g",
+                    row->name, k, mesh, layout, i, (long long)j, b[j], a[j]);
     }
 }
 
@@ -308,7 +311,8 @@ static int graph_dims(const mtf_graph *g, const char **names)
             for (int d = 0; d < g->node[i]->out[o].shape.rank; d++) {
                 const char *name = g->node[i]->out[o].shape.dim[d].name;
                 int at = 0;
-                while (at < n && names[at] != name) at++;
+                while (at < n && names[at] != name)
+                    at++;
                 if (at == n && n < MAX_DIMS) names[n++] = name;
             }
     return n;
@@ -340,7 +344,8 @@ static void check_layouts(const op *row, int k, sample_graph *s, int mesh, cover
     const char *dims[MAX_DIMS];
     const int n = graph_dims(s->g, dims), axes = m->naxes;
     int64_t count = 1;
-    for (int d = 0; d < n; d++) count *= nways[axes - 1];
+    for (int d = 0; d < n; d++)
+        count *= nways[axes - 1];
     for (int64_t code = 0; code < count; code++) {
         char text[256];
         layout_text(text, sizeof text, axes, dims, n, code);
@@ -368,7 +373,8 @@ bool conform_sample(const op *row, int k, coverage *c)
     mtf_layout *none = mtf_layout_parse("", one, true, NULL, &err);
     if (run(&s, one, none, s.want, &err) != MTF_OK) fail_msg("%s: %s", row->name, err.text);
     if (s.nvaried) check_gradients(row, k, &s, one, none);
-    for (int m = 0; m < MESHES; m++) check_layouts(row, k, &s, m, c);
+    for (int m = 0; m < MESHES; m++)
+        check_layouts(row, k, &s, m, c);
     mtf_layout_free(&none);
     mtf_mesh_free(&one);
     sample_close(&s);

@@ -82,10 +82,11 @@ void step_args(const mtf_session *s, const bound *b, const step *t, int h, kerne
         k->dim[d] = *bound_block(b, h, t->space[d]);
     k->nin = i->nin;
     k->nout = i->nout;
+    char *memory = s->memory ? s->memory[h] : NULL; /* none while kernels are prepared */
     for (int v = 0; v < i->nin; v++)
-        k->in[v] = kernel_view_of(b, &t->in[v], s->memory[h], h);
+        k->in[v] = kernel_view_of(b, &t->in[v], memory, h);
     for (int v = 0; v < i->nout; v++)
-        k->out[v] = kernel_view_of(b, &t->out[v], s->memory[h], h);
+        k->out[v] = kernel_view_of(b, &t->out[v], memory, h);
     k->attr = i->attr;
     k->plan = t->plan ? t->plan[h] : NULL;
     k->run = &s->run;

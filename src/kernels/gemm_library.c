@@ -18,6 +18,8 @@ enum {
     BLOCK_TALL = 2048, /* rows, where the columns alone give enough tasks */
     BLOCK_MIN = 256,   /* smaller ones lose more than sharing gains */
     BLOCK_LEAST = 128,
+    FAR = 1024,          /* elements */
+    PACK_MOST = 4 << 20, /* bytes */
     MAX_LOOPS = 3 * GEMM_MAX_DIMS,
 };
 
@@ -187,6 +189,14 @@ static void cut_finer(library *l, int64_t wanted, int64_t least)
         l->size[2] = even_block(l->n.n, l->size[2] / 2 > least ? l->size[2] / 2 : least, 64);
 }
 
+/* Walking down a transposed A whose rows lie a page or more apart costs more than a packed copy. */
+static void pack_far_rows(library *l)
+{
+    const bool far = l->a.along && l->a.depth >= FAR && l->size[1] < l->m.n;
+    const int64_t bytes = (int64_t)sizeof(float) * l->size[1] * l->depth;
+    if (far && l->size[0] == 1 && l->size[2] >= BLOCK_MIN && bytes <= PACK_MOST) l->a.pack = true;
+}
+
 /* The measurements behind these numbers come from bench/gemm.c. */
 static void choose_blocks(library *l)
 {
@@ -200,6 +210,7 @@ static void choose_blocks(library *l)
     const bool tall = ceil_div(l->n.n, l->size[2]) >= 2 * wanted;
     l->size[1] = even_block(l->m.n, l->a.pack ? BLOCK_MIN : tall ? BLOCK_TALL : BLOCK, 32);
     cut_finer(l, wanted, BLOCK_MIN);
+    pack_far_rows(l);
     if (2 * l->size[1] * l->size[2] * l->depth > BLOCK_FLOPS)
         cut_finer(l, ceil_div(TASKS_NEEDED, others), BLOCK_LEAST);
     l->blocks[1] = ceil_div(l->m.n, l->size[1]);

@@ -35,23 +35,17 @@ static double now(void)
     return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
-static int by_value(const void *x, const void *y)
-{
-    const double a = *(const double *)x, b = *(const double *)y;
-    return (a > b) - (a < b);
-}
-
-/* Median seconds of one product. */
+/* Least seconds of one product: the machine may be shared. */
 static double measure(job *j, pool *p, int64_t chunk)
 {
-    double seconds[REPEATS];
+    double best = 1e30;
     for (int i = 0; i < REPEATS; i++) {
         const double start = now();
         pool_for(p, gemm_grains(j->g), chunk, run_grains, j);
-        seconds[i] = now() - start;
+        const double seconds = now() - start;
+        if (seconds < best) best = seconds;
     }
-    qsort(seconds, REPEATS, sizeof *seconds, by_value);
-    return seconds[REPEATS / 2];
+    return best;
 }
 
 static double flops(const gemm_desc *d)

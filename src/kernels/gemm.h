@@ -2,8 +2,10 @@
  * Products of two tensors as batched matrix products: C[batch, m, n] = sum over k A[batch, m, k] *
  * B[batch, k, n], where batch, m, n and k are each any number of dims with any strides.
  *
- * The wrapper brings a product into a form that the library is fast at, and it is the only file
- * that knows the library. Invariant: C is compact in memory as a whole, so every element of C is
+ * The wrapper brings a product into a form that the library is fast at (gemm_canon.c,
+ * gemm_library.c; gemm_dnnl.c alone includes the library's headers). Products of f64 and i32, and
+ * those that the library has nothing but a reference implementation for, run in kernels of our own
+ * (gemm_own.c). Invariant: C is compact in memory as a whole, so every element of C is
  * written exactly once; A and B are only read and may be any strided views. */
 #ifndef KERNELS_GEMM_H
 #define KERNELS_GEMM_H
@@ -27,8 +29,8 @@ typedef struct gemm_desc {
 typedef struct gemm gemm;
 
 /* A plan for the product, made once and then cached for the life of the process by shape, strides
- * and type; thread-safe. Fails (MTF_INVALID) where the library offers only an implementation named
- * ref*. The pointer is borrowed. */
+ * and type; thread-safe. Fails (MTF_INVALID) for bool. The library's implementations named ref* are
+ * never used. The pointer is borrowed. */
 mtf_status gemm_get(const gemm_desc *d, const gemm **out, mtf_err *err);
 
 /* Bytes of scratch that one worker needs for one grain. */
@@ -38,7 +40,8 @@ int64_t gemm_workspace(const gemm *g);
 int64_t gemm_grains(const gemm *g);
 
 /* Computes grains [begin, end) of C. `work` belongs to the calling worker, is aligned to 64 bytes
- * and holds gemm_workspace() bytes. Bits do not depend on how grains are dealt out. */
+ * and holds gemm_workspace() bytes. Bits do not depend on how grains are dealt out. Where k
+ * has no elements, C becomes zeros. Runs on the calling thread alone, whatever OpenMP is set to. */
 void gemm_run(const gemm *g, const void *a, const void *b, void *c, void *work, int64_t begin,
               int64_t end);
 

@@ -20,7 +20,7 @@
     } while (0)
 
 /* What one running call needs; kept and used again, so that a step allocates nothing. */
-enum { SLOTS = 64 };
+enum { SLOTS = 64, LONG_DEPTH = 4096 };
 typedef struct slot {
     atomic_bool taken;
     bool made;
@@ -92,24 +92,22 @@ static const char *impl_of(dnnl_primitive_desc_t desc)
     return name;
 }
 
-/* Products with a transposed A run faster in the kernels named gemm:*, all others in the first. */
-static bool wanted(const char *impl, bool transposed, bool any)
+/* Never a reference; one named gemm:* where those are the faster ones. */
+static bool wanted(const char *impl, bool gemm)
 {
-    if (strncmp(impl, "ref", 3) == 0) return false;
-    return any || !transposed || strncmp(impl, "gemm", 4) == 0;
+    return strncmp(impl, "ref", 3) != 0 && (!gemm || strncmp(impl, "gemm", 4) == 0);
 }
 
 #if DNNL_VERSION_MAJOR >= 3
 
 /* The first implementation that is wanted, or NULL. */
-static dnnl_primitive_desc_t choose(dnnl_memory_desc_t *md, dnnl_primitive_attr_t attr,
-                                    bool transposed, bool any)
+static dnnl_primitive_desc_t choose(dnnl_memory_desc_t *md, dnnl_primitive_attr_t attr, bool gemm)
 {
     dnnl_primitive_desc_t desc = NULL;
     if (dnnl_matmul_primitive_desc_create(&desc, engine, md[0], md[1], NULL, md[2], attr) !=
         dnnl_success)
         return NULL;
-    while (!wanted(impl_of(desc), transposed, any)) {
+    while (!wanted(impl_of(desc), gemm)) {
         if (dnnl_primitive_desc_next_impl(desc) == dnnl_success) continue;
         dnnl_primitive_desc_destroy(desc);
         return NULL;
@@ -132,8 +130,7 @@ typedef const_dnnl_memory_desc_t queried;
 
 #else
 
-static dnnl_primitive_desc_t choose(dnnl_memory_desc_t *md, dnnl_primitive_attr_t attr,
-                                    bool transposed, bool any)
+static dnnl_primitive_desc_t choose(dnnl_memory_desc_t *md, dnnl_primitive_attr_t attr, bool gemm)
 {
     dnnl_matmul_desc_t op;
     if (dnnl_matmul_desc_init(&op, &md[0], &md[1], NULL, &md[2]) != dnnl_success) return NULL;
@@ -143,7 +140,7 @@ static dnnl_primitive_desc_t choose(dnnl_memory_desc_t *md, dnnl_primitive_attr_
         return NULL;
     do {
         dnnl_primitive_desc_t desc = dnnl_primitive_desc_iterator_fetch(it);
-        if (desc && wanted(impl_of(desc), transposed, any))
+        if (desc && wanted(impl_of(desc), gemm))
             found = desc;
         else if (desc)
             dnnl_primitive_desc_destroy(desc);
@@ -170,7 +167,10 @@ typedef const dnnl_memory_desc_t *queried;
 static dnnl_primitive_desc_t describe_product(const dnnl_product *p)
 {
     dnnl_memory_desc_t md[3];
+    /* measured: the library's first choice loses with a transposed A, and where k is very long
+     * and no operand is transposed */
     const bool transposed = p->a.column != 1 && p->k > 1 && p->m > 1;
+    const bool gemm = transposed || (p->k >= LONG_DEPTH && p->b.column == 1);
     int made = 0;
     bool ok = describe(&md[0], p->entries, p->m, p->k, &p->a) == dnnl_success && ++made;
     ok = ok && describe(&md[1], p->entries, p->k, p->n, &p->b) == dnnl_success && ++made;
@@ -180,8 +180,8 @@ static dnnl_primitive_desc_t describe_product(const dnnl_product *p)
         dnnl_primitive_attr_t attr;
         DNNL_OK(dnnl_primitive_attr_create(&attr));
         DNNL_OK(dnnl_primitive_attr_set_scratchpad_mode(attr, dnnl_scratchpad_mode_user));
-        desc = choose(md, attr, transposed, false);
-        if (!desc) desc = choose(md, attr, transposed, true);
+        desc = choose(md, attr, gemm);
+        if (!desc && gemm) desc = choose(md, attr, false);
         dnnl_primitive_attr_destroy(attr);
     }
     forget(md, made);

@@ -18,6 +18,9 @@ enum {
     BLOCK_TALL = 2048, /* rows, where the columns alone give enough tasks */
     BLOCK_MIN = 256,   /* smaller ones lose more than sharing gains */
     BLOCK_LEAST = 128,
+    FAR = 1024,            /* elements */
+    PACK_MOST_A = 4 << 20, /* bytes */
+    PACK_MOST_B = 2 << 20,
     MAX_LOOPS = 3 * GEMM_MAX_DIMS,
 };
 
@@ -187,6 +190,24 @@ static void cut_finer(library *l, int64_t wanted, int64_t least)
         l->size[2] = even_block(l->n.n, l->size[2] / 2 > least ? l->size[2] / 2 : least, 64);
 }
 
+/* Whether walking down the operand, whose lines are adjacent and whose rows lie a page or more
+ * apart, costs more than a packed copy of a block. */
+static bool far_rows(const library *l, const operand *o, int64_t block, int64_t lines, int64_t most)
+{
+    const int64_t bytes = (int64_t)sizeof(float) * block * l->depth;
+    return o->along && o->depth >= FAR && block < lines && bytes <= most;
+}
+
+/* For products with a transposed A, whose kernels walk down both operands. */
+static void pack_far_rows(library *l)
+{
+    if (!l->a.along || l->size[0] > 1) return;
+    if (l->size[2] >= BLOCK_MIN && far_rows(l, &l->a, l->size[1], l->m.n, PACK_MOST_A))
+        l->a.pack = true;
+    if (l->size[1] >= BLOCK_MIN && far_rows(l, &l->b, l->size[2], l->n.n, PACK_MOST_B))
+        l->b.pack = true;
+}
+
 /* The measurements behind these numbers come from bench/gemm.c. */
 static void choose_blocks(library *l)
 {
@@ -200,6 +221,7 @@ static void choose_blocks(library *l)
     const bool tall = ceil_div(l->n.n, l->size[2]) >= 2 * wanted;
     l->size[1] = even_block(l->m.n, l->a.pack ? BLOCK_MIN : tall ? BLOCK_TALL : BLOCK, 32);
     cut_finer(l, wanted, BLOCK_MIN);
+    pack_far_rows(l);
     if (2 * l->size[1] * l->size[2] * l->depth > BLOCK_FLOPS)
         cut_finer(l, ceil_div(TASKS_NEEDED, others), BLOCK_LEAST);
     l->blocks[1] = ceil_div(l->m.n, l->size[1]);

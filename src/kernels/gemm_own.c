@@ -9,11 +9,12 @@
 #include "kernels/gemm_plan.h"
 
 enum {
-    MC = 192,      /* rows of a task; a multiple of every tile's rows */
-    NC = 256,      /* columns of a task; a multiple of every tile's columns */
+    MC = 192,      /* most rows of a task; a quarter of it is a multiple of every tile's rows */
+    NC = 256,      /* most columns; a quarter of it is a multiple of every tile's columns */
     KC = 256,      /* depth that is packed at a time */
     ROWS_MAX = 12, /* of a register tile */
     COLUMNS_MAX = 32,
+    TASKS_WANTED = 8,
 };
 
 /* Where the rows, columns and depth of a task lie, and its packed operands. */
@@ -112,6 +113,14 @@ enum { AT_A, AT_B, AT_C };
 typedef uint32_t word4 __attribute__((may_alias));
 typedef uint64_t word8 __attribute__((may_alias));
 
+/* Whether n offsets are those of adjacent elements. */
+static bool adjacent(const int64_t *x, int64_t n)
+{
+    for (int64_t i = 1; i < n; i++)
+        if (x[i] != x[0] + i) return false;
+    return true;
+}
+
 /* Packs `depth` x `lines` elements as panels of `width` lines, the last one filled with zeros. */
 #define PACK(name, word)                                                                           \
     static void name(const word *src, const int64_t *line, int64_t lines, const int64_t *deep,     \
@@ -119,43 +128,52 @@ typedef uint64_t word8 __attribute__((may_alias));
     {                                                                                              \
         for (int64_t l0 = 0; l0 < lines; l0 += width, out += depth * width) {                      \
             const int64_t n = lines - l0 < width ? lines - l0 : width;                             \
-            const bool run = n == width && line[l0 + n - 1] - line[l0] == n - 1 &&                 \
-                             line[l0 + n / 2] - line[l0] == n / 2;                                 \
-            for (int64_t k = 0; k < depth; k++) {                                                  \
-                word *to = out + k * width;                                                        \
-                const word *from = src + deep[k];                                                  \
-                if (run) {                                                                         \
-                    memcpy(to, from + line[l0], (size_t)width * sizeof *to);                       \
-                    continue;                                                                      \
-                }                                                                                  \
-                for (int64_t l = 0; l < n; l++)                                                    \
-                    to[l] = from[line[l0 + l]];                                                    \
-                for (int64_t l = n; l < width; l++)                                                \
-                    to[l] = 0;                                                                     \
+            if (n == width && adjacent(line + l0, n)) {                                            \
+                for (int64_t k = 0; k < depth; k++)                                                \
+                    memcpy(out + k * width, src + deep[k] + line[l0], (size_t)n * sizeof *out);    \
+                continue;                                                                          \
             }                                                                                      \
+            for (int64_t l = 0; l < n; l++) {                                                      \
+                const word *from = src + line[l0 + l];                                             \
+                for (int64_t k = 0; k < depth; k++)                                                \
+                    out[k * width + l] = from[deep[k]];                                            \
+            }                                                                                      \
+            for (int64_t k = 0; n < width && k < depth; k++)                                       \
+                memset(out + k * width + n, 0, (size_t)(width - n) * sizeof *out);                 \
         }                                                                                          \
     }
 PACK(pack4, word4)
 PACK(pack8, word8)
 
-#define STORE(name, word)                                                                          \
+/* Moves a tile of `columns` to a row between C and the registers' side. */
+#define MOVE(name, word)                                                                           \
     static void name(word *c, const int64_t *row, int64_t rows, const int64_t *col, int64_t cols,  \
                      int columns, word *tile, bool load)                                           \
     {                                                                                              \
-        for (int64_t i = 0; i < rows; i++) {                                                       \
-            for (int64_t j = 0; j < cols; j++) {                                                   \
+        const bool run = adjacent(col, cols);                                                      \
+        for (int64_t i = 0; i < rows; i++, tile += columns) {                                      \
+            word *to = c + row[i];                                                                 \
+            if (run && load)                                                                       \
+                memcpy(tile, to + col[0], (size_t)cols * sizeof *tile);                            \
+            else if (run)                                                                          \
+                memcpy(to + col[0], tile, (size_t)cols * sizeof *tile);                            \
+            for (int64_t j = 0; !run && j < cols; j++) {                                           \
                 if (load)                                                                          \
-                    tile[i * columns + j] = c[row[i] + col[j]];                                    \
+                    tile[j] = to[col[j]];                                                          \
                 else                                                                               \
-                    c[row[i] + col[j]] = tile[i * columns + j];                                    \
+                    to[col[j]] = tile[j];                                                          \
             }                                                                                      \
         }                                                                                          \
     }
-STORE(move4, word4)
-STORE(move8, word8)
+MOVE(move4, word4)
+MOVE(move8, word8)
+
+/* What a plan needs: the rows and columns of its tasks. */
+typedef struct own {
+    int64_t rows, cols;
+} own;
 
 typedef struct task {
-    const gemm *g;
     const micro *u;
     int64_t size; /* bytes of an element */
     int64_t rows, cols, depth;
@@ -209,16 +227,18 @@ static int64_t blocks(int64_t n, int64_t size)
 /* Task number -> batch entry, block of rows, block of columns. */
 static void run_task(const gemm *g, task *t, int64_t number)
 {
-    const int64_t nj = blocks(g->n, NC), ni = blocks(g->m, MC);
-    const int64_t j0 = number % nj * NC, i0 = number / nj % ni * MC, entry = number / nj / ni;
+    const own *o = g->engine;
+    const int64_t nj = blocks(g->n, o->cols), ni = blocks(g->m, o->rows);
+    const int64_t j0 = number % nj * o->cols, i0 = number / nj % ni * o->rows;
+    const int64_t entry = number / nj / ni;
     space *s = t->s;
     const char *a = t->a, *b = t->b;
     char *c = t->c;
     int64_t ao, bo, co;
     offsets(g->d.batch, g->d.nbatch, entry, 1, &ao, AT_A, &bo, AT_B);
     offsets(g->d.batch, g->d.nbatch, entry, 1, &ao, AT_A, &co, AT_C);
-    t->rows = g->m - i0 < MC ? g->m - i0 : MC;
-    t->cols = g->n - j0 < NC ? g->n - j0 : NC;
+    t->rows = g->m - i0 < o->rows ? g->m - i0 : o->rows;
+    t->cols = g->n - j0 < o->cols ? g->n - j0 : o->cols;
     t->c = c + co * t->size;
     offsets(g->d.m, g->d.nm, i0, t->rows, s->a_row, AT_A, s->c_row, AT_C);
     offsets(g->d.n, g->d.nn, j0, t->cols, s->b_col, AT_B, s->c_col, AT_C);
@@ -235,8 +255,7 @@ static void run_task(const gemm *g, task *t, int64_t number)
 static void run(const gemm *g, const void *a, const void *b, void *c, void *work, int64_t begin,
                 int64_t end)
 {
-    task t = {.g = g,
-              .u = &micros[g->d.dtype][isa_current()],
+    task t = {.u = &micros[g->d.dtype][isa_current()],
               .size = mtf_dtype_size(g->d.dtype),
               .a = a,
               .b = b,
@@ -248,13 +267,25 @@ static void run(const gemm *g, const void *a, const void *b, void *c, void *work
         run_task(g, &t, number);
 }
 
+static int64_t count_tasks(const gemm *g, const own *o)
+{
+    return g->batch * blocks(g->m, o->rows) * blocks(g->n, o->cols);
+}
+
 void gemm_own_prepare(gemm *g)
 {
     const int64_t size = mtf_dtype_size(g->d.dtype);
-    const int64_t rows = g->m < MC ? g->m : MC, cols = g->n < NC ? g->n : NC;
+    own *o = mem_zalloc(sizeof *o);
+    *o = (own){.rows = MC, .cols = NC};
+    while (o->rows > MC / 4 && (count_tasks(g, o) < TASKS_WANTED || g->m <= o->rows / 2))
+        o->rows /= 2;
+    while (o->cols > NC / 4 && (count_tasks(g, o) < TASKS_WANTED || g->n <= o->cols / 2))
+        o->cols /= 2;
     g->run = run;
-    g->tasks = g->batch * blocks(g->m, MC) * blocks(g->n, NC);
-    g->task_flops = 2 * rows * cols * g->k;
+    g->engine = o;
+    g->tasks = count_tasks(g, o);
+    g->task_flops =
+        2 * (g->m < o->rows ? g->m : o->rows) * (g->n < o->cols ? g->n : o->cols) * g->k;
     g->work = (int64_t)(sizeof(space) + 63) / 64 * 64 + ((int64_t)MC + NC) * KC * size;
     strcpy(g->impl, "own");
 }

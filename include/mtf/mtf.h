@@ -7,6 +7,9 @@
 #include "mtf/mesh.h"
 #include "mtf/ops.h"
 #include "mtf/program.h"
+#include "mtf/nn.h"
+#include "mtf/optimize.h"
+#include "mtf/program.h"
 #include "mtf/session.h"
 #include "mtf/types.h"
 

@@ -1,0 +1,179 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "train/checkpoint.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/fault.h"
+#include "train/files.h"
+
+/* The range of a tensor's flat index that each process writes or reads. */
+typedef struct ranges {
+    int processes;
+    int64_t *lo, *hi;
+} ranges;
+
+static ranges ranges_of(const mtf_session *s, int64_t elements)
+{
+    ranges r = {.processes = session_processes(s)};
+    r.lo = mem_alloc(sizeof *r.lo * 2 * (size_t)r.processes);
+    r.hi = r.lo + r.processes;
+    for (int q = 0; q < r.processes; q++) {
+        r.lo[q] = block_start(elements, r.processes, q);
+        r.hi[q] = block_start(elements, r.processes, q + 1);
+    }
+    return r;
+}
+
+static const value *value_of(const mtf_session *s, const mtf_tensor *variable)
+{
+    const mtf_program *p = s->bound[0].p;
+    for (int i = 0; i < p->nstates; i++)
+        if (&p->state[i].node->out[0] == variable) return p->state[i].value;
+    return NULL;
+}
+
+/* ---- writing ---- */
+
+static safetensors_tensor describe(const mtf_tensor *t)
+{
+    safetensors_tensor d = {.name = t->node->name, .dtype = t->dtype, .rank = t->shape.rank};
+    for (int i = 0; i < d.rank; i++) d.extents[i] = t->shape.dim[i].size;
+    return d;
+}
+
+static mtf_status create(const checkpoint *c, const char *path, safetensors **out, mtf_err *err)
+{
+    safetensors_tensor *list = mem_zalloc(sizeof *list * (size_t)(c->count + 1));
+    for (int i = 0; i < c->count; i++) list[i] = describe(c->variables[i]);
+    const mtf_status st = safetensors_create(path, list, c->count, c->meta, c->metas, out, err);
+    mem_free(list);
+    return st;
+}
+
+/* Every process takes part in the exchange even after its disk has failed. */
+static mtf_status write_variable(mtf_session *s, const mtf_tensor *t, safetensors *file,
+                                 mtf_status before, mtf_err *err)
+{
+    const ranges r = ranges_of(s, mtf_shape_size(&t->shape));
+    const int me = session_process(s);
+    const int64_t size = mtf_dtype_size(t->dtype), n = (r.hi[me] - r.lo[me]) * size;
+    char *data = mem_alloc((size_t)n);
+    blocks_gather(s, value_of(s, t), r.lo, r.hi, data);
+    mtf_status st = before;
+    if (st == MTF_OK && n > 0)
+        st = safetensors_write(file, safetensors_find(file, t->node->name), r.lo[me] * size, data, n,
+                               err);
+    mem_free(data);
+    mem_free(r.lo);
+    return st;
+}
+
+static mtf_status write_all(mtf_session *s, const checkpoint *c, const char *tmp, mtf_err *err)
+{
+    safetensors *file = NULL;
+    mtf_status st = MTF_OK;
+    if (comm_is_root(s->comm)) st = create(c, tmp, &file, err);
+    TRY(comm_agree(s->comm, st, err));
+    if (!file) st = safetensors_open_write(tmp, &file, err);
+    st = comm_agree(s->comm, st, err);
+    for (int i = 0; i < c->count && file; i++)
+        st = write_variable(s, c->variables[i], file, st, err);
+    if (st == MTF_OK)
+        st = safetensors_finish(&file, err);
+    else if (file)
+        safetensors_close(&file);
+    return comm_agree(s->comm, st, err);
+}
+
+mtf_status checkpoint_write(mtf_session *s, const checkpoint *c, const char *path, mtf_err *err)
+{
+    char tmp[4096];
+    snprintf(tmp, sizeof tmp, "%s.tmp", path);
+    mtf_status st = write_all(s, c, tmp, err);
+    if (comm_is_root(s->comm)) {
+        if (st == MTF_OK)
+            st = file_sync_rename(tmp, path, err);
+        else
+            unlink(tmp);
+    }
+    return comm_agree(s->comm, st, err);
+}
+
+/* ---- reading ---- */
+
+static mtf_status check_tensor(const mtf_tensor *t, const safetensors *file, int *index,
+                               mtf_err *err)
+{
+    *index = safetensors_find(file, t->node->name);
+    if (*index < 0)
+        return err_set(err, MTF_INVALID, "the checkpoint has no tensor '%s'; it belongs to another "
+                                         "model",
+                       t->node->name);
+    const safetensors_tensor *f = safetensors_at(file, *index);
+    bool same = f->rank == t->shape.rank && f->dtype == t->dtype;
+    for (int i = 0; same && i < f->rank; i++) same = f->extents[i] == t->shape.dim[i].size;
+    if (same) return MTF_OK;
+    mtf_shape shape = {.rank = f->rank};
+    for (int i = 0; i < f->rank; i++)
+        shape.dim[i] = (mtf_dim){i < t->shape.rank ? t->shape.dim[i].name : "?", f->extents[i]};
+    return err_set(err, MTF_INVALID,
+                   "tensor '%s' of the checkpoint is %s%s; the configuration asks for %s%s",
+                   t->node->name, mtf_dtype_name(f->dtype), shape_text(&shape),
+                   mtf_dtype_name(t->dtype), shape_text(&t->shape));
+}
+
+static mtf_status check_extra(const checkpoint *c, const safetensors *file, mtf_err *err)
+{
+    for (int i = 0; i < safetensors_count(file); i++) {
+        const char *name = safetensors_at(file, i)->name;
+        int k = 0;
+        while (k < c->count && strcmp(c->variables[k]->node->name, name) != 0) k++;
+        if (k == c->count)
+            return err_set(err, MTF_INVALID,
+                           "the checkpoint has a tensor '%s' that the configuration does not; it "
+                           "belongs to another model or optimizer",
+                           name);
+    }
+    return MTF_OK;
+}
+
+static mtf_status read_variable(mtf_session *s, const mtf_tensor *t, int index,
+                                const safetensors *file, mtf_status before, mtf_err *err)
+{
+    const ranges r = ranges_of(s, mtf_shape_size(&t->shape));
+    const int me = session_process(s);
+    const int64_t size = mtf_dtype_size(t->dtype), n = (r.hi[me] - r.lo[me]) * size;
+    char *data = mem_zalloc((size_t)n);
+    mtf_status st = before;
+    if (st == MTF_OK && n > 0)
+        st = safetensors_read(file, index, r.lo[me] * size, data, n, err);
+    blocks_scatter(s, value_of(s, t), r.lo, r.hi, data);
+    mem_free(data);
+    mem_free(r.lo);
+    return st;
+}
+
+static bool is_second_moment(const mtf_tensor *t)
+{
+    const char *slash = strrchr(t->node->name, '/');
+    return slash && strcmp(slash, "/v") == 0;
+}
+
+mtf_status checkpoint_read(mtf_session *s, const checkpoint *c, const safetensors *file, bool exact,
+                           mtf_err *err)
+{
+    int *index = mem_zalloc(sizeof *index * (size_t)(c->count + 1));
+    mtf_status st = exact ? check_extra(c, file, err) : MTF_OK;
+    for (int i = 0; st == MTF_OK && i < c->count; i++)
+        st = check_tensor(c->variables[i], file, &index[i], err);
+    st = comm_agree(s->comm, st, err);
+    for (int i = 0; st == MTF_OK && i < c->count; i++) {
+        if (FAULT(FAULT_RESUME_SLOT) && is_second_moment(c->variables[i])) continue;
+        st = read_variable(s, c->variables[i], index[i], file, st, err);
+        st = comm_agree(s->comm, st, err);
+    }
+    mem_free(index);
+    return st;
+}

@@ -5,7 +5,9 @@
 
 #include "mtf/graph.h"
 #include "mtf/mesh.h"
+#include "mtf/nn.h"
 #include "mtf/ops.h"
+#include "mtf/optimize.h"
 #include "mtf/program.h"
 #include "mtf/nn.h"
 #include "mtf/optimize.h"

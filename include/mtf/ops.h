@@ -43,6 +43,10 @@ mtf_tensor *mtf_random_truncated_normal(mtf_graph *g, const char *name, mtf_shap
                                         mtf_dtype type, double mean, double stddev);
 /* Each element is 0 with probability `rate` in [0, 1), else x / (1 - rate). Rate 0 returns x. */
 mtf_tensor *mtf_dropout(mtf_tensor *x, const char *name, double rate);
+/* The stream of a random tensor or dropout is that of its path, scope and name; a further one of
+ * the same path is numbered, so that the two differ. This call begins the numbering anew: a model
+ * that is built again behind it, for another batch size say, draws the same values as before. */
+void mtf_graph_repeat_streams(mtf_graph *g);
 /* Says that the dim called `name` is a microbatch of a batch of `full` sequences: random values of
  * tensors with this dim are those of the full batch, at the run's batch offset. */
 void mtf_graph_set_batch(mtf_graph *g, const char *name, int64_t full);

@@ -22,6 +22,7 @@ void mtf_graph_free(mtf_graph **handle)
     mem_free(g->node);
     mem_free(g->names);
     mem_free(g->uses);
+    mem_free(g->streams);
     mem_free(g->scopes);
     mem_free(g);
     *handle = NULL;

@@ -40,6 +40,7 @@ struct mtf_graph {
     const char **scopes; /* the stack below */
     int64_t nscopes, scopes_cap;
     int64_t *uses;          /* per interned name slot: how often a node took it */
+    int64_t *streams;       /* likewise: how often a random stream took it */
     const char *batch_name; /* the dim that microbatches cut, or NULL (mtf_graph_set_batch) */
     int64_t batch_full;     /* its size in the full batch */
 };
@@ -50,8 +51,9 @@ const char *graph_intern(mtf_graph *g, const char *name);
 /* The path for a node: scope + name, made unique with _1, _2, ... */
 const char *graph_unique_name(mtf_graph *g, const char *name);
 
-/* The path that graph_unique_name would give, without taking it. */
-const char *graph_peek_name(mtf_graph *g, const char *name);
+/* The path of a random stream: likewise, but among streams only and since the last
+ * mtf_graph_repeat_streams. */
+const char *graph_stream_name(mtf_graph *g, const char *name);
 
 /* Stores a graph error (the first one stays) and returns NULL. */
 __attribute__((format(printf, 2, 3))) mtf_tensor *graph_fail(mtf_graph *g, const char *fmt, ...);

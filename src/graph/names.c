@@ -25,18 +25,21 @@ static void grow_table(mtf_graph *g)
 {
     const int64_t old_cap = g->names_cap;
     const char **old = g->names;
-    int64_t *old_uses = g->uses;
+    int64_t *old_uses = g->uses, *old_streams = g->streams;
     g->names_cap = old_cap ? 2 * old_cap : 64;
     g->names = mem_zalloc((size_t)g->names_cap * sizeof *g->names);
     g->uses = mem_zalloc((size_t)g->names_cap * sizeof *g->uses);
+    g->streams = mem_zalloc((size_t)g->names_cap * sizeof *g->streams);
     for (int64_t i = 0; i < old_cap; i++) {
         if (!old[i]) continue;
         const int64_t to = slot_of(g, old[i]);
         g->names[to] = old[i];
         g->uses[to] = old_uses[i];
+        g->streams[to] = old_streams[i];
     }
     mem_free(old);
     mem_free(old_uses);
+    mem_free(old_streams);
 }
 
 const char *graph_intern(mtf_graph *g, const char *name)
@@ -50,33 +53,38 @@ const char *graph_intern(mtf_graph *g, const char *name)
     return g->names[at];
 }
 
-/* "a", "a" and a user's own "a_1" must all differ. */
-static const char *free_name(mtf_graph *g, const char *name)
+/* Takes scope + name, or the first of its forms with _1, _2, ... that is free. `streams` says which
+ * of the two counts knows what is taken: "a", "a" and a user's own "a_1" must all differ. */
+static const char *take_name(mtf_graph *g, const char *name, bool streams)
 {
     char path[1024];
     snprintf(path, sizeof path, "%s%s", g->scope, name);
     const char *base = graph_intern(g, path), *unique = base;
-    for (int64_t count = g->uses[slot_of(g, base)]; g->uses[slot_of(g, unique)] > 0; count++) {
+    /* The table may grow in the loop, so the counts are looked up anew. */
+#define COUNT(of) (streams ? g->streams : g->uses)[slot_of(g, of)]
+    for (int64_t count = COUNT(base); COUNT(unique) > 0; count++) {
         snprintf(path, sizeof path, "%s_%lld", base, (long long)count);
         unique = graph_intern(g, path);
     }
+    COUNT(unique)++;
+    if (base != unique) COUNT(base)++;
+#undef COUNT
     return unique;
-}
-
-const char *graph_peek_name(mtf_graph *g, const char *name)
-{
-    return free_name(g, name);
 }
 
 const char *graph_unique_name(mtf_graph *g, const char *name)
 {
-    char path[1024];
-    const char *unique = free_name(g, name);
-    g->uses[slot_of(g, unique)]++;
-    snprintf(path, sizeof path, "%s%s", g->scope, name);
-    const char *base = graph_intern(g, path);
-    if (base != unique) g->uses[slot_of(g, base)]++;
-    return unique;
+    return take_name(g, name, false);
+}
+
+const char *graph_stream_name(mtf_graph *g, const char *name)
+{
+    return take_name(g, name, true);
+}
+
+void mtf_graph_repeat_streams(mtf_graph *g)
+{
+    if (g->names_cap) memset(g->streams, 0, (size_t)g->names_cap * sizeof *g->streams);
 }
 
 void mtf_scope_push(mtf_graph *g, const char *name)

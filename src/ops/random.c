@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Random tensors and dropout. A value is a function of the run's seed and step, the stream (a hash
- * of the node's path) and the element's global index, so it is the same under every layout. */
+ * of the path of its name) and the element's global index, so it is the same under every layout. */
 #include "base/random.h"
 #include "base/fault.h"
 #include "mtf/ops.h"
@@ -89,7 +89,7 @@ static mtf_tensor *build(mtf_graph *g, const op *row, const char *name, int nin,
     if (g->err.status != MTF_OK) return NULL;
     const char *given = name && *name ? name : row->name;
     a.origin = origin_of(g, &a.shape);
-    if (!a.stream) a.stream = random_stream(graph_peek_name(g, given));
+    if (!a.stream) a.stream = random_stream(graph_stream_name(g, given));
     return graph_add(g, row, given, nin, in, &a);
 }
 

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Sums move past linear work: all_reduce(x) + all_reduce(y) becomes all_reduce(x + y), and a sum
  * moves to where its value is smaller. A move is made only when, at its end, calls or bytes are
- * fewer; on the way it may pass work of equal size. No move raises bytes or calls. */
+ * fewer; on the way it may pass work of equal size. A view costs nothing, so every sum passes it:
+ * two that meet behind views of different names can join, and a gradient's sum stands where its
+ * bucket can take it. No move raises bytes or calls. */
 #include "base/fault.h"
 #include "spmd/program.h"
 
@@ -75,6 +77,13 @@ static bool pays(const mtf_program *p, const value *v, split axes, int64_t bytes
     return pays(p, user->out[0], axes, bytes);
 }
 
+/* May the sum of `v` alone pass `i`? */
+static bool moves_alone(const mtf_program *p, const instr *i, const value *v, split axes)
+{
+    if (v->uses != 1 || !op_linear(i->node, position_of(i, v))) return false;
+    return i->kind == INSTR_VIEW || pays(p, v, axes, bytes_of(p, v));
+}
+
 /* `i` works on the partial operands in `mask`; their sum is taken of its result. */
 static void move_behind(mtf_program *p, instr *i, unsigned mask, split axes)
 {
@@ -112,9 +121,7 @@ static bool try_move(mtf_program *p, instr *i)
         const split axes = v->def->axes;
         const unsigned all = sums_over(i, axes, v), alone = position_of(i, v);
         const bool joint = all != alone && joins(p, i, all);
-        if (!joint &&
-            !(v->uses == 1 && op_linear(i->node, alone) && pays(p, v, axes, bytes_of(p, v))))
-            continue;
+        if (!joint && !moves_alone(p, i, v, axes)) continue;
         move_behind(p, i, joint ? all : alone, axes);
         return true;
     }

@@ -1,0 +1,131 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Layers and models: functions that build graphs from the operations of mtf/ops.h and nothing else.
+ * They know no mesh and no layout, so any layout works on what they build.
+ *
+ * Variables and their use are apart: variables are made once, and a layer may be built over them
+ * any number of times, at other batch sizes for instance. After an error the graph holds the
+ * message and everything here returns NULL tensors (see mtf/graph.h). Building is local; every rank
+ * builds the same graph. Everything belongs to the graph. */
+#ifndef MTF_NN_H
+#define MTF_NN_H
+
+#include "mtf/ops.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* ---- weights and products ---- */
+
+/* A trainable variable that begins as normal numbers of deviation `stddev` with mean 0, none beyond
+ * 2.3 deviations; with deviation 0 as zeros. f32 or f64. */
+mtf_tensor *mtf_weight(mtf_graph *g, const char *name, mtf_shape shape, double stddev,
+                       mtf_dtype type);
+
+/* Weights that take tensors with the dims `in` to tensors with the dims `out`: shape [in.. out..],
+ * deviation gain / sqrt(size of `in`), which keeps the size of the numbers at gain 1. */
+mtf_tensor *mtf_dense_weight(mtf_graph *g, const char *name, mtf_shape in, mtf_shape out,
+                             double gain, mtf_dtype type);
+
+/* x times w, summed over the dims that both have: the other dims of x, then those of w. */
+mtf_tensor *mtf_dense(mtf_tensor *x, mtf_tensor *w);
+
+/* Rows of the table [dim ..] at the i32 `indices`: mtf_gather under its usual name. */
+mtf_tensor *mtf_embedding(mtf_tensor *table, mtf_tensor *indices, const char *dim);
+
+/* ---- layers ---- */
+
+/* The two variables of a layer norm along one dim. */
+typedef struct mtf_norm {
+    mtf_tensor *scale; /* [dim], begins as ones */
+    mtf_tensor *bias;  /* [dim], begins as zeros */
+} mtf_norm;
+
+/* Variables <name>/scale and <name>/bias. */
+mtf_norm mtf_norm_variables(mtf_graph *g, const char *name, mtf_dim dim, mtf_dtype type);
+
+/* (x - mean) / sqrt(variance + epsilon) * scale + bias along the norm's dim; the usual epsilon is
+ * 1e-6. Shape of x. */
+mtf_tensor *mtf_layer_norm(mtf_tensor *x, mtf_norm norm, double epsilon);
+
+typedef enum mtf_activation { MTF_RELU, MTF_GELU } mtf_activation;
+
+/* wo applied to the activation of wi applied to x. x [.. d_model], wi [d_model d_ff],
+ * wo [d_ff d_model]; shape of x. */
+mtf_tensor *mtf_feed_forward(mtf_tensor *x, mtf_tensor *wi, mtf_tensor *wo, mtf_activation a);
+
+/* What keeps queries from later keys: [query memory], 0 where query's index >= memory's, else
+ * -1e9. To be added to scores. */
+mtf_tensor *mtf_causal_bias(mtf_graph *g, mtf_dim query, mtf_dim memory, mtf_dtype type);
+
+/* softmax over `memory` of (q k / sqrt(size of d_kv) + bias), dropped out, times v.
+ * q [.. length heads d_kv], k and v [.. memory heads d_kv]; `memory` and `d_kv` name the dims.
+ * `bias` may be NULL. The dropout is called "weights". Shape of q. */
+mtf_tensor *mtf_attention(mtf_tensor *q, mtf_tensor *k, mtf_tensor *v, mtf_tensor *bias,
+                          const char *memory, const char *d_kv, double dropout);
+
+/* ---- loss ---- */
+
+/* 1 where the i32 target is a real token (>= 0), else 0. Shape of targets; type f32 or f64. */
+mtf_tensor *mtf_real_tokens(mtf_tensor *targets, mtf_dtype type);
+
+/* -log softmax(logits)[target] along `vocab`, 0 where the target is negative. Over a split
+ * vocabulary nothing is gathered. logits [.. vocab], targets [..] i32; shape of targets. */
+mtf_tensor *mtf_cross_entropy(mtf_tensor *logits, mtf_tensor *targets, const char *vocab);
+
+/* ---- the decoder-only Transformer language model ---- */
+
+typedef struct mtf_transformer_options {
+    int64_t vocab, layers, d_model, heads, d_kv, d_ff;
+    int64_t length; /* the longest sequence: rows of the table of positions */
+    double dropout; /* in [0, 1): of the embedding, attention weights, each sublayer's result */
+    mtf_activation activation;
+    bool tied; /* the softmax weights are the embedding table */
+    mtf_dtype dtype;
+} mtf_transformer_options;
+
+typedef struct mtf_transformer_layer {
+    mtf_norm attention_norm;
+    mtf_tensor *wq, *wk, *wv; /* [d_model heads d_kv] */
+    mtf_tensor *wo;           /* [heads d_kv d_model] */
+    mtf_norm feed_forward_norm;
+    mtf_tensor *wi;        /* [d_model d_ff] */
+    mtf_tensor *wo_of_ffn; /* [d_ff d_model] */
+} mtf_transformer_layer;
+
+/* The variables of a model. */
+typedef struct mtf_transformer {
+    mtf_transformer_options options;
+    mtf_tensor *embedding; /* [vocab d_model] */
+    mtf_tensor *positions; /* [max_length d_model] */
+    mtf_transformer_layer *layer;
+    mtf_norm final_norm;
+    mtf_tensor *softmax; /* [d_model vocab], or the embedding where tied */
+    int nvariables;      /* all of them, each once */
+    mtf_tensor **variable;
+} mtf_transformer;
+
+/* What one instance of the model computes. */
+typedef struct mtf_transformer_tensors {
+    mtf_tensor *inputs;   /* placeholder, i32 [batch stream_length]; outside of the vocabulary: 0 */
+    mtf_tensor *targets;  /* placeholder, i32 [batch length]; negative: padding, no loss */
+    mtf_tensor *logits;   /* [batch length vocab] */
+    mtf_tensor *loss_sum; /* scalar: the sum of the cross-entropy over real tokens */
+    mtf_tensor *count;    /* scalar of the model's type: how many real tokens */
+} mtf_transformer_tensors;
+
+/* Makes the variables, under the current scope. NULL after an error: a size below 1, a wrong type
+ * or dropout. */
+mtf_transformer *mtf_transformer_variables(mtf_graph *g, const mtf_transformer_options *o);
+
+/* Builds the model for `batch` sequences of `length` tokens, at most the options' length; dropout
+ * is on where `training`. May be called again: instances share variables, and equal dropouts where
+ * batch and length are equal or the batch is a microbatch (mtf_graph_set_batch, to be called before
+ * each instance). Begins the numbering of random streams anew (mtf_graph_repeat_streams). */
+mtf_transformer_tensors mtf_transformer_apply(const mtf_transformer *m, int64_t batch,
+                                              int64_t length, bool training);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

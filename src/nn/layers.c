@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Weights, products, layer norm and feed-forward. All are compositions, so they partition for any
+ * layout by the roles of what they are made of. */
+#include <math.h>
+
+#include "mtf/nn.h"
+
+/* A normal distribution that is cut at two deviations has this deviation. */
+static const double truncated_deviation = 0.87962566103423978;
+
+mtf_tensor *mtf_weight(mtf_graph *g, const char *name, mtf_shape shape, double stddev,
+                       mtf_dtype type)
+{
+    mtf_scope_push(g, name);
+    mtf_tensor *initial = stddev > 0 ? mtf_random_truncated_normal(g, "initial", shape, type, 0.0,
+                                                                   stddev / truncated_deviation)
+                                     : mtf_constant(g, 0.0, shape, type);
+    mtf_scope_pop(g);
+    return mtf_variable(g, name, initial, true);
+}
+
+mtf_tensor *mtf_dense_weight(mtf_graph *g, const char *name, mtf_shape in, mtf_shape out,
+                             double gain, mtf_dtype type)
+{
+    mtf_shape shape = in;
+    for (int i = 0; i < out.rank; i++)
+        shape = mtf_shape_with(shape, out.dim[i]);
+    return mtf_weight(g, name, shape, gain / sqrt((double)mtf_shape_size(&in)), type);
+}
+
+mtf_tensor *mtf_dense(mtf_tensor *x, mtf_tensor *w)
+{
+    const mtf_shape from = mtf_tensor_shape(x), by = mtf_tensor_shape(w);
+    mtf_shape to = {.rank = 0};
+    for (int i = 0; i < from.rank; i++)
+        if (mtf_shape_find(&by, from.dim[i].name) < 0) to = mtf_shape_with(to, from.dim[i]);
+    for (int i = 0; i < by.rank; i++)
+        if (mtf_shape_find(&from, by.dim[i].name) < 0) to = mtf_shape_with(to, by.dim[i]);
+    return mtf_matmul(x, w, to);
+}
+
+mtf_tensor *mtf_embedding(mtf_tensor *table, mtf_tensor *indices, const char *dim)
+{
+    return mtf_gather(table, indices, dim);
+}
+
+mtf_norm mtf_norm_variables(mtf_graph *g, const char *name, mtf_dim dim, mtf_dtype type)
+{
+    const mtf_shape shape = {.rank = 1, .dim = {dim}};
+    mtf_scope_push(g, name);
+    const mtf_norm norm = {
+        .scale = mtf_variable(g, "scale", mtf_constant(g, 1.0, shape, type), true),
+        .bias = mtf_variable(g, "bias", mtf_constant(g, 0.0, shape, type), true),
+    };
+    mtf_scope_pop(g);
+    return norm;
+}
+
+mtf_tensor *mtf_layer_norm(mtf_tensor *x, mtf_norm norm, double epsilon)
+{
+    const mtf_shape along = mtf_tensor_shape(norm.scale);
+    mtf_shape rest = mtf_tensor_shape(x);
+    for (int i = 0; i < along.rank; i++)
+        rest = mtf_shape_without(rest, along.dim[i].name);
+    mtf_tensor *centred = mtf_sub(x, mtf_reduce_mean(x, rest));
+    mtf_tensor *variance = mtf_reduce_mean(mtf_square(centred), rest);
+    mtf_tensor *normal = mtf_mul(centred, mtf_rsqrt(mtf_offset(variance, epsilon)));
+    return mtf_add(mtf_mul(normal, norm.scale), norm.bias);
+}
+
+mtf_tensor *mtf_feed_forward(mtf_tensor *x, mtf_tensor *wi, mtf_tensor *wo, mtf_activation a)
+{
+    mtf_tensor *hidden = mtf_dense(x, wi);
+    return mtf_dense(a == MTF_GELU ? mtf_gelu(hidden) : mtf_relu(hidden), wo);
+}

@@ -1,0 +1,119 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * What a training step of the Transformer communicates under the paper's layout. */
+#include "check.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "mtf/mtf.h"
+#include "spmd/program.h"
+#include "support/golden.h"
+
+enum { MAX_VARIABLES = 64 };
+
+typedef struct step {
+    mtf_graph *g;
+    int nfetches, nupdates;
+    mtf_tensor *fetch[3];
+    mtf_tensor *update[3 * MAX_VARIABLES];
+} step;
+
+/* A whole step: loss, count, gradients / count, clipping, Adam. */
+static step build(bool tied, double dropout)
+{
+    step s = {.g = mtf_graph_new()};
+    const mtf_transformer_options o = {.vocab = 64,
+                                       .layers = 2,
+                                       .d_model = 32,
+                                       .heads = 4,
+                                       .d_kv = 8,
+                                       .d_ff = 48,
+                                       .length = 16,
+                                       .dropout = dropout,
+                                       .activation = MTF_GELU,
+                                       .tied = tied};
+    const mtf_optimizer_options adam = {
+        .kind = MTF_ADAM, .beta1 = 0.9, .beta2 = 0.999, .epsilon = 1e-8};
+    mtf_transformer *m = mtf_transformer_variables(s.g, &o);
+    const mtf_transformer_tensors t = mtf_transformer_apply(m, 8, 16, true);
+    mtf_optimizer *a = mtf_optimizer_new(s.g, &adam, m->nvariables, m->variable);
+    mtf_tensor *d[MAX_VARIABLES];
+    mtf_gradients(t.loss_sum, m->nvariables, m->variable, d);
+    mtf_tensor *count = mtf_placeholder(s.g, "total", MTF_SCALAR, MTF_F32);
+    for (int i = 0; i < m->nvariables; i++)
+        d[i] = mtf_div(d[i], count);
+    mtf_tensor *norm = mtf_global_norm(m->nvariables, d);
+    mtf_tensor *factor = mtf_clip_factor(norm, 1.0);
+    for (int i = 0; i < m->nvariables; i++)
+        d[i] = mtf_mul(d[i], factor);
+    s.nupdates = mtf_optimizer_updates(a, d, s.update);
+    s.fetch[s.nfetches++] = t.loss_sum;
+    s.fetch[s.nfetches++] = t.count;
+    s.fetch[s.nfetches++] = norm;
+    return s;
+}
+
+static void print_collective(const mtf_program *p, const instr *i, FILE *f)
+{
+    fprintf(f, "%s", instr_name(i));
+    for (int a = 0; a < i->axes.n; a++)
+        fprintf(f, "%c%s", a ? '+' : ' ', p->mesh->name[i->axes.axis[a]]);
+    fprintf(f, " %s", i->combine == COMBINE_MAX ? "max" : "sum");
+    if (i->nin > 1) fprintf(f, ", %d in one call", i->nin);
+    for (int k = 0; k < i->nin; k++) {
+        const value *v = i->in[k];
+        fprintf(f, "%s%s [", i->nin > 1 ? "\n    " : " ", v->tensor->node->name);
+        for (int d = 0; d < v->shape.rank; d++) {
+            const int64_t parts = split_parts(p->mesh, v->split[d]);
+            fprintf(f, "%s%s", d ? " " : "", v->shape.dim[d].name);
+            if (parts > 1) fprintf(f, "/%lld", (long long)parts);
+        }
+        fputc(']', f);
+    }
+    fputc('\n', f);
+}
+
+static char *collectives(bool tied, double dropout, bool buckets)
+{
+    mtf_err err = {0};
+    step s = build(tied, dropout);
+    mtf_mesh *m = mtf_mesh_parse("rows:2;cols:2", &err);
+    mtf_layout *l =
+        mtf_layout_parse("batch:rows;vocab:cols;d_ff:cols;heads:cols", m, true, NULL, &err);
+    const mtf_request r = {.nfetches = s.nfetches,
+                           .fetches = s.fetch,
+                           .nupdates = s.nupdates,
+                           .updates = s.update,
+                           .no_buckets = !buckets};
+    mtf_program *p = mtf_compile(s.g, m, l, &r, &err);
+    if (!p) fail_msg("%s", err.text);
+    if (getenv("MTF_DUMP_ALL")) mtf_program_print(p, stderr);
+    char *text = NULL;
+    size_t size = 0;
+    FILE *f = open_memstream(&text, &size);
+    for (const instr *i = p->first; i; i = i->next)
+        if (instr_is_collective(i)) print_collective(p, i, f);
+    fclose(f);
+    mtf_program_free(&p);
+    mtf_layout_free(&l);
+    mtf_mesh_free(&m);
+    mtf_graph_free(&s.g);
+    return text;
+}
+
+static void show(void **state)
+{
+    (void)state;
+    char *t = collectives(false, 0.1, false);
+    fputs(t, stdout);
+    puts("=====");
+    t = collectives(false, 0.1, true);
+    fputs(t, stdout);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(show)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -9,9 +9,6 @@
 #include "mtf/ops.h"
 #include "mtf/optimize.h"
 #include "mtf/program.h"
-#include "mtf/nn.h"
-#include "mtf/optimize.h"
-#include "mtf/program.h"
 #include "mtf/session.h"
 #include "mtf/types.h"
 

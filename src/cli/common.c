@@ -78,7 +78,8 @@ mtf_status cli_config(const char *path, const option_list *set, const char *mesh
                       const char *layout, config *c, mtf_err *err)
 {
     TRY(config_read(c, path, err));
-    for (int64_t i = 0; i < set->count; i++) TRY(config_set(c, set->items[i], err));
+    for (int64_t i = 0; i < set->count; i++)
+        TRY(config_set(c, set->items[i], err));
     if (mesh) TRY(options_set(&config_options, c, "mesh", mesh, err));
     if (layout) TRY(options_set(&config_options, c, "layout", layout, err));
     return config_check(c, err);

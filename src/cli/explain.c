@@ -83,12 +83,12 @@ static json_t *instructions(const step_programs *s)
 static void print_json(const lm *m, const step_programs *s)
 {
     const mtf_totals t = add_totals(s);
-    json_t *o = json_pack("{s:s, s:s, s:I, s:I, s:f, s:I, s:I, s:o}", "mesh",
-                          mtf_mesh_text(m->mesh), "layout", mtf_layout_text(m->layout),
-                          "processors", (json_int_t)mtf_mesh_processors(m->mesh), "parameters",
-                          (json_int_t)m->parameters, "flops_per_processor", t.flops, "peak_bytes",
-                          (json_int_t)t.peak_bytes, "state_bytes", (json_int_t)t.state_bytes,
-                          "instructions", instructions(s));
+    json_t *o =
+        json_pack("{s:s, s:s, s:I, s:I, s:f, s:I, s:I, s:o}", "mesh", mtf_mesh_text(m->mesh),
+                  "layout", mtf_layout_text(m->layout), "processors",
+                  (json_int_t)mtf_mesh_processors(m->mesh), "parameters", (json_int_t)m->parameters,
+                  "flops_per_processor", t.flops, "peak_bytes", (json_int_t)t.peak_bytes,
+                  "state_bytes", (json_int_t)t.state_bytes, "instructions", instructions(s));
     json_dumpf(o, stdout, JSON_COMPACT);
     putchar('\n');
     json_decref(o);
@@ -99,12 +99,10 @@ static void print_row(const json_t *row)
     char axes[200] = "";
     size_t used = 0, i;
     json_t *axis;
-    json_array_foreach(json_object_get(row, "axes"), i, axis)
-        used += (size_t)snprintf(axes + used, sizeof axes - used, "%s%s", i ? "+" : "",
-                                 json_string_value(axis));
-    printf("%-15s %-12s %14lld %14.0f %16.0f  %s\n",
-           json_string_value(json_object_get(row, "op")), axes,
-           (long long)json_integer_value(json_object_get(row, "elements")),
+    json_array_foreach(json_object_get(row, "axes"), i, axis) used += (size_t)snprintf(
+        axes + used, sizeof axes - used, "%s%s", i ? "+" : "", json_string_value(axis));
+    printf("%-15s %-12s %14lld %14.0f %16.0f  %s\n", json_string_value(json_object_get(row, "op")),
+           axes, (long long)json_integer_value(json_object_get(row, "elements")),
            json_number_value(json_object_get(row, "bytes")),
            json_number_value(json_object_get(row, "flops")),
            json_string_value(json_object_get(row, "name")));
@@ -121,11 +119,12 @@ static void print_text(const lm *m, const step_programs *s, bool program)
            (long long)t.instructions, t.flops / 1e9, t.sent_bytes / 1e6, (double)t.peak_bytes / 1e6,
            (double)t.state_bytes / 1e6);
     if (program) {
-        for (int64_t i = 0; i < s->n; i++) mtf_program_print(s->program[i], stdout);
+        for (int64_t i = 0; i < s->n; i++)
+            mtf_program_print(s->program[i], stdout);
         return;
     }
-    printf("%-15s %-12s %14s %14s %16s  %s\n", "operation", "over", "elements", "bytes sent", "flops",
-           "name");
+    printf("%-15s %-12s %14s %14s %16s  %s\n", "operation", "over", "elements", "bytes sent",
+           "flops", "name");
     json_t *all = instructions(s), *row;
     size_t i;
     json_array_foreach(all, i, row) print_row(row);

@@ -60,7 +60,6 @@ int main(int argc, char **argv)
         return print_help();
     if (strcmp(argv[1], "--version") == 0) return print_version();
     for (int i = 0; i < command_count; i++)
-        if (strcmp(argv[1], commands[i]->name) == 0)
-            return commands[i]->run(argc - 2, argv + 2);
+        if (strcmp(argv[1], commands[i]->name) == 0) return commands[i]->run(argc - 2, argv + 2);
     return unknown(argv[1]);
 }

@@ -55,11 +55,11 @@ static void print_benchmark(const benchmark_result *b, bool json)
                100 * b->share_of_peak, b->peak_gflops, b->executed_gflops);
         return;
     }
-    json_t *o = json_pack("{s:I, s:i, s:f, s:f, s:f, s:f, s:f, s:f}", "steps", (json_int_t)b->steps,
-                          "threads", b->threads, "step_seconds", b->step_seconds,
-                          "tokens_per_second", b->tokens_per_second, "gflops", b->gflops,
-                          "peak_gflops", b->peak_gflops, "share_of_peak", b->share_of_peak,
-                          "executed_gflops", b->executed_gflops);
+    json_t *o =
+        json_pack("{s:I, s:i, s:f, s:f, s:f, s:f, s:f, s:f}", "steps", (json_int_t)b->steps,
+                  "threads", b->threads, "step_seconds", b->step_seconds, "tokens_per_second",
+                  b->tokens_per_second, "gflops", b->gflops, "peak_gflops", b->peak_gflops,
+                  "share_of_peak", b->share_of_peak, "executed_gflops", b->executed_gflops);
     json_dumpf(o, stdout, JSON_COMPACT);
     putchar('\n');
     json_decref(o);

@@ -39,10 +39,11 @@ static const option_table table = {
 static void print(const verify_result *r, bool json)
 {
     if (!json) {
-        printf("%d tensors compared with one processor in f64\nlargest difference: %s, %.3g relative "
-               "(tolerance %.3g)\n%s\n",
-               r->tensors, r->name, r->relative, r->tolerance,
-               r->ok ? "the layout gives the same numbers" : "the layout DIFFERS");
+        printf(
+            "%d tensors compared with one processor in f64\nlargest difference: %s, %.3g relative "
+            "(tolerance %.3g)\n%s\n",
+            r->tensors, r->name, r->relative, r->tolerance,
+            r->ok ? "the layout gives the same numbers" : "the layout DIFFERS");
         return;
     }
     /* JSON has no NaN: a result that is not a number counts as infinitely far, shown as 1e308. */
@@ -69,7 +70,8 @@ static int run(int argc, char **argv)
     int ranks = 1;
     mtf_status st = mtf_launch(&ranks, NULL, &err);
     if (st == MTF_OK && ranks > 1)
-        st = err_set(&err, MTF_INVALID, "verify compares inside one process; run it without mpirun");
+        st =
+            err_set(&err, MTF_INVALID, "verify compares inside one process; run it without mpirun");
     if (st == MTF_OK) st = cli_config(args.items[0], &o.set, mesh, layout, &c, &err);
     if (st == MTF_OK)
         st = verify_run(&c, c.mesh, c.layout, o.strict, (int)o.threads, o.tolerance, &r, &warning,

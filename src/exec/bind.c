@@ -37,7 +37,7 @@ static step_view view_of(const mtf_session *s, bound *b, const instr *i, const v
     return w;
 }
 
-static void describe_step(const mtf_session *s, bound *b, step *t, const instr *i)
+static void describe_step(const mtf_session *s, bound *b, exec_step *t, const instr *i)
 {
     t->instr = i;
     t->nspace = i->nspace;
@@ -74,7 +74,7 @@ static kernel_view kernel_view_of(const bound *b, const step_view *w, char *memo
     return v;
 }
 
-void step_args(const mtf_session *s, const bound *b, const step *t, int h, kernel_args *k)
+void step_args(const mtf_session *s, const bound *b, const exec_step *t, int h, kernel_args *k)
 {
     const instr *i = t->instr;
     k->space = t->nspace;
@@ -93,7 +93,7 @@ void step_args(const mtf_session *s, const bound *b, const step *t, int h, kerne
     k->work = NULL;
 }
 
-int64_t step_grains(const step *t, const kernel_args *k)
+int64_t step_grains(const exec_step *t, const kernel_args *k)
 {
     const op *row = t->instr->op;
     if (t->fast) return t->fast->grains ? t->fast->grains(k) : 1;
@@ -101,7 +101,7 @@ int64_t step_grains(const step *t, const kernel_args *k)
     return tiles_grains(k);
 }
 
-static mtf_status prepare(mtf_session *s, bound *b, step *t, mtf_err *err)
+static mtf_status prepare(mtf_session *s, bound *b, exec_step *t, mtf_err *err)
 {
     t->fast = kernel_find(t->instr->op->name);
     if (!t->fast || !t->fast->prepare) return MTF_OK;

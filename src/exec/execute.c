@@ -13,13 +13,13 @@ typedef struct work {
     const mtf_session *s;
     const bound *b;
     int begin, end;   /* steps of the segment */
-    const step *step; /* grain mode: the one that runs */
+    const exec_step *step; /* grain mode: the one that runs */
     const kernel_args *k;
 } work;
 
 /* ---- local steps ---- */
 
-static void run_grains(const step *t, const kernel_args *k, int64_t begin, int64_t end)
+static void run_grains(const exec_step *t, const kernel_args *k, int64_t begin, int64_t end)
 {
     const op *row = t->instr->op;
     if (t->fast)
@@ -30,7 +30,7 @@ static void run_grains(const step *t, const kernel_args *k, int64_t begin, int64
         tiles_run(row->tile, row->traits & TRAIT_INDEX, k, begin, end);
 }
 
-static void copy_whole(const bound *b, const step *t, char *memory, int h)
+static void copy_whole(const bound *b, const exec_step *t, char *memory, int h)
 {
     int64_t bytes = mtf_dtype_size(t->in[0].dtype);
     for (int d = 0; d < t->in[0].rank; d++)
@@ -39,7 +39,7 @@ static void copy_whole(const bound *b, const step *t, char *memory, int h)
 }
 
 /* Operand [outer, whole, inner] to result [outer, part, inner]. */
-static void copy_part(const bound *b, const step *t, char *memory, int h)
+static void copy_part(const bound *b, const exec_step *t, char *memory, int h)
 {
     const int dim = t->instr->dim;
     int64_t outer = 1, inner = mtf_dtype_size(t->in[0].dtype);
@@ -56,7 +56,7 @@ static void copy_part(const bound *b, const step *t, char *memory, int h)
                (size_t)(part->local * inner));
 }
 
-static void assign(const mtf_session *s, const bound *b, const step *t, int h)
+static void assign(const mtf_session *s, const bound *b, const exec_step *t, int h)
 {
     const int64_t to = b->p->state[t->instr->state].offset;
     if (to == t->in[0].offset && t->instr->in[0]->in_state) return;
@@ -67,7 +67,7 @@ static void assign(const mtf_session *s, const bound *b, const step *t, int h)
 }
 
 /* Everything but COMPUTE: one grain. */
-static void run_simple(const mtf_session *s, const bound *b, const step *t, int h)
+static void run_simple(const mtf_session *s, const bound *b, const exec_step *t, int h)
 {
     switch (t->instr->kind) {
     case INSTR_COPY:
@@ -84,7 +84,7 @@ static void run_simple(const mtf_session *s, const bound *b, const step *t, int 
     }
 }
 
-static void run_step(const mtf_session *s, const bound *b, const step *t, int h, int worker)
+static void run_step(const mtf_session *s, const bound *b, const exec_step *t, int h, int worker)
 {
     check_set_context(t->instr->node->name);
     if (t->instr->kind == INSTR_COMPUTE) {
@@ -114,7 +114,7 @@ static void run_shared(void *ctx, int64_t begin, int64_t end, int worker)
     run_grains(w->step, &k, begin, end);
 }
 
-static void share_step(const mtf_session *s, const bound *b, const step *t, int h)
+static void share_step(const mtf_session *s, const bound *b, const exec_step *t, int h)
 {
     if (t->instr->kind != INSTR_COMPUTE) {
         run_simple(s, b, t, h);
@@ -167,7 +167,7 @@ static int64_t reduce_count(const mtf_session *s, const instr *i, int h)
     return bytes / mtf_dtype_size(i->in[0]->dtype);
 }
 
-static void all_reduce(mtf_session *s, const bound *b, const step *t)
+static void all_reduce(mtf_session *s, const bound *b, const exec_step *t)
 {
     const instr *i = t->instr;
     for (int h = 0; h < s->nhosted; h++) {
@@ -181,7 +181,7 @@ static void all_reduce(mtf_session *s, const bound *b, const step *t)
 }
 
 /* The cut of dim `dim` of the larger of operand and result. */
-static comm_cut cut_of(const mtf_session *s, const bound *b, const step *t, const step_view *whole,
+static comm_cut cut_of(const mtf_session *s, const bound *b, const exec_step *t, const step_view *whole,
                        int h)
 {
     const int dim = t->instr->dim;
@@ -196,7 +196,7 @@ static comm_cut cut_of(const mtf_session *s, const bound *b, const step *t, cons
     return c;
 }
 
-static void move_blocks(mtf_session *s, const bound *b, const step *t)
+static void move_blocks(mtf_session *s, const bound *b, const exec_step *t)
 {
     const bool gather = t->instr->kind == INSTR_ALL_GATHER;
     for (int h = 0; h < s->nhosted; h++) {
@@ -216,7 +216,7 @@ static void move_blocks(mtf_session *s, const bound *b, const step *t)
 void session_execute(mtf_session *s, const bound *b)
 {
     for (int i = 0; i < b->nsteps;) {
-        const step *t = &b->step[i];
+        const exec_step *t = &b->step[i];
         if (instr_is_collective(t->instr)) {
             check_set_context(t->instr->node->name);
             if (t->instr->kind == INSTR_ALL_REDUCE)

@@ -26,7 +26,7 @@ typedef struct step_view {
 } step_view;
 
 /* An instruction, ready to run. */
-typedef struct step {
+typedef struct exec_step {
     const instr *instr;
     int nspace;
     int *space; /* dim classes of the iteration space */
@@ -34,12 +34,12 @@ typedef struct step {
     const kernel_impl *fast; /* NULL: the row's reference kernel or tile */
     const void **plan;       /* per hosted processor, where `fast` prepares */
     int64_t *memory_of_plan;
-} step;
+} exec_step;
 
 typedef struct bound {
     const mtf_program *p;
     int nsteps;
-    step *step;
+    exec_step *step;
     dim_class *cls;
     int64_t nclasses, classes_cap;
     kernel_dim *block; /* [hosted][class] */
@@ -78,8 +78,8 @@ static inline const kernel_dim *bound_block(const bound *b, int h, int cls)
 }
 
 /* The arguments of a COMPUTE step on hosted processor h; no memory is touched. */
-void step_args(const mtf_session *s, const bound *b, const step *t, int h, kernel_args *k);
-int64_t step_grains(const step *t, const kernel_args *k);
+void step_args(const mtf_session *s, const bound *b, const exec_step *t, int h, kernel_args *k);
+int64_t step_grains(const exec_step *t, const kernel_args *k);
 
 /* Where a value that lives in the session's memory begins on hosted processor h. */
 static inline char *session_memory(const mtf_session *s, int h, int64_t offset)

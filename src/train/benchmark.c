@@ -37,11 +37,9 @@ static mtf_status measure(lm *m, token_feed *f, int64_t steps, benchmark_result 
         const double each = median(seconds, steps);
         r->steps = steps;
         r->step_seconds = each;
-        r->tokens_per_second =
-            (double)(m->config->train.batch * m->config->model.length) / each;
+        r->tokens_per_second = (double)(m->config->train.batch * m->config->model.length) / each;
         r->gflops = lm_model_flops(m) / each / 1e9;
-        r->executed_gflops =
-            lm_step_flops(m) * (double)mtf_mesh_processors(m->mesh) / each / 1e9;
+        r->executed_gflops = lm_step_flops(m) * (double)mtf_mesh_processors(m->mesh) / each / 1e9;
     }
     mem_free(seconds);
     return st;

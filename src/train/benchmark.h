@@ -3,8 +3,8 @@
 #ifndef TRAIN_BENCHMARK_H
 #define TRAIN_BENCHMARK_H
 
-#include "train/config.h"
 #include "base/err.h"
+#include "train/config.h"
 
 typedef struct benchmark_result {
     int64_t steps;

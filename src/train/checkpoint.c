@@ -39,14 +39,16 @@ static const value *value_of(const mtf_session *s, const mtf_tensor *variable)
 static safetensors_tensor describe(const mtf_tensor *t)
 {
     safetensors_tensor d = {.name = t->node->name, .dtype = t->dtype, .rank = t->shape.rank};
-    for (int i = 0; i < d.rank; i++) d.extents[i] = t->shape.dim[i].size;
+    for (int i = 0; i < d.rank; i++)
+        d.extents[i] = t->shape.dim[i].size;
     return d;
 }
 
 static mtf_status create(const checkpoint *c, const char *path, safetensors **out, mtf_err *err)
 {
     safetensors_tensor *list = mem_zalloc(sizeof *list * (size_t)(c->count + 1));
-    for (int i = 0; i < c->count; i++) list[i] = describe(c->variables[i]);
+    for (int i = 0; i < c->count; i++)
+        list[i] = describe(c->variables[i]);
     const mtf_status st = safetensors_create(path, list, c->count, c->meta, c->metas, out, err);
     mem_free(list);
     return st;
@@ -63,8 +65,8 @@ static mtf_status write_variable(mtf_session *s, const mtf_tensor *t, safetensor
     blocks_gather(s, value_of(s, t), r.lo, r.hi, data);
     mtf_status st = before;
     if (st == MTF_OK && n > 0)
-        st = safetensors_write(file, safetensors_find(file, t->node->name), r.lo[me] * size, data, n,
-                               err);
+        st = safetensors_write(file, safetensors_find(file, t->node->name), r.lo[me] * size, data,
+                               n, err);
     mem_free(data);
     mem_free(r.lo);
     return st;
@@ -108,12 +110,14 @@ static mtf_status check_tensor(const mtf_tensor *t, const safetensors *file, int
 {
     *index = safetensors_find(file, t->node->name);
     if (*index < 0)
-        return err_set(err, MTF_INVALID, "the checkpoint has no tensor '%s'; it belongs to another "
-                                         "model",
+        return err_set(err, MTF_INVALID,
+                       "the checkpoint has no tensor '%s'; it belongs to another "
+                       "model",
                        t->node->name);
     const safetensors_tensor *f = safetensors_at(file, *index);
     bool same = f->rank == t->shape.rank && f->dtype == t->dtype;
-    for (int i = 0; same && i < f->rank; i++) same = f->extents[i] == t->shape.dim[i].size;
+    for (int i = 0; same && i < f->rank; i++)
+        same = f->extents[i] == t->shape.dim[i].size;
     if (same) return MTF_OK;
     mtf_shape shape = {.rank = f->rank};
     for (int i = 0; i < f->rank; i++)
@@ -129,7 +133,8 @@ static mtf_status check_extra(const checkpoint *c, const safetensors *file, mtf_
     for (int i = 0; i < safetensors_count(file); i++) {
         const char *name = safetensors_at(file, i)->name;
         int k = 0;
-        while (k < c->count && strcmp(c->variables[k]->node->name, name) != 0) k++;
+        while (k < c->count && strcmp(c->variables[k]->node->name, name) != 0)
+            k++;
         if (k == c->count)
             return err_set(err, MTF_INVALID,
                            "the checkpoint has a tensor '%s' that the configuration does not; it "
@@ -147,8 +152,7 @@ static mtf_status read_variable(mtf_session *s, const mtf_tensor *t, int index,
     const int64_t size = mtf_dtype_size(t->dtype), n = (r.hi[me] - r.lo[me]) * size;
     char *data = mem_zalloc((size_t)n);
     mtf_status st = before;
-    if (st == MTF_OK && n > 0)
-        st = safetensors_read(file, index, r.lo[me] * size, data, n, err);
+    if (st == MTF_OK && n > 0) st = safetensors_read(file, index, r.lo[me] * size, data, n, err);
     blocks_scatter(s, value_of(s, t), r.lo, r.hi, data);
     mem_free(data);
     mem_free(r.lo);

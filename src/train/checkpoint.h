@@ -18,8 +18,8 @@ typedef struct checkpoint {
     const safetensors_meta *meta;
 } checkpoint;
 
-/* Writes `path` by way of `path`.tmp. MTF_FAILED, with the old file untouched and no .tmp left, when
- * the disk does not take it. */
+/* Writes `path` by way of `path`.tmp. MTF_FAILED, with the old file untouched and no .tmp left,
+ * when the disk does not take it. */
 mtf_status checkpoint_write(mtf_session *s, const checkpoint *c, const char *path, mtf_err *err);
 
 /* Reads all `c->variables` into the session. MTF_INVALID where one is missing or has another shape

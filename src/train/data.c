@@ -58,9 +58,10 @@ mtf_status data_vocab(const config *c, const tokenizer *t, int64_t *vocab, mtf_e
                        "model.vocab is 0 and there is no text to take it from; set model.vocab or "
                        "data.train");
     if (*vocab < own)
-        return err_set(err, MTF_INVALID,
-                       "model.vocab is %lld and the text has %lld different tokens; set model.vocab "
-                       "to 0 or at least to that",
-                       (long long)*vocab, (long long)own);
+        return err_set(
+            err, MTF_INVALID,
+            "model.vocab is %lld and the text has %lld different tokens; set model.vocab "
+            "to 0 or at least to that",
+            (long long)*vocab, (long long)own);
     return MTF_OK;
 }

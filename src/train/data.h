@@ -24,8 +24,9 @@ void data_close(data *d);
 mtf_status data_valid_batches(const corpus *c, corpus_range range, int64_t length, batches *b,
                               mtf_err *err);
 
-/* Size of the vocabulary for the model: model.vocab, or the tokenizer's where that is 0. MTF_INVALID
- * where model.vocab is smaller than the tokenizer's, or 0 without a corpus. `t` may be NULL. */
+/* Size of the vocabulary for the model: model.vocab, or the tokenizer's where that is 0.
+ * MTF_INVALID where model.vocab is smaller than the tokenizer's, or 0 without a corpus. `t` may be
+ * NULL. */
 mtf_status data_vocab(const config *c, const tokenizer *t, int64_t *vocab, mtf_err *err);
 
 #endif

@@ -29,7 +29,8 @@ static int64_t keep(candidate *c, int64_t n, const run_sampling *s)
     if (s->top_k > 0 && s->top_k < n) n = s->top_k;
     const double top = c[0].p;
     double sum = 0, mass = 0;
-    for (int64_t i = 0; i < n; i++) sum += c[i].p = vexp((c[i].p - top) / s->temperature);
+    for (int64_t i = 0; i < n; i++)
+        sum += c[i].p = vexp((c[i].p - top) / s->temperature);
     for (int64_t i = 0; i < n; i++) {
         c[i].p /= sum;
         mass += c[i].p;
@@ -46,9 +47,11 @@ static int32_t choose(candidate *c, int64_t n, const run_sampling *s, int64_t in
     }
     n = keep(c, n, s);
     double mass = 0, at = 0;
-    for (int64_t i = 0; i < n; i++) mass += c[i].p;
-    const double u = ((double)random_u32(s->seed, random_stream("generate"), 0, (uint64_t)index) +
-                      0.5) / 4294967296.0 * mass;
+    for (int64_t i = 0; i < n; i++)
+        mass += c[i].p;
+    const double u =
+        ((double)random_u32(s->seed, random_stream("generate"), 0, (uint64_t)index) + 0.5) /
+        4294967296.0 * mass;
     for (int64_t i = 0; i < n; i++) {
         at += c[i].p;
         if (u < at) return c[i].token;
@@ -81,8 +84,7 @@ static mtf_status next_token(generator *g, int64_t index, mtf_err *err)
         const double logit = m->config->train.dtype == CONFIG_F64
                                  ? ((const double *)g->logits)[row + i]
                                  : (double)((const float *)g->logits)[row + i];
-        if (!isfinite(logit))
-            return err_set(err, MTF_FAILED, "generation: a logit is not finite");
+        if (!isfinite(logit)) return err_set(err, MTF_FAILED, "generation: a logit is not finite");
         g->c[i] = (candidate){logit, (int32_t)i};
     }
     g->ids[g->count++] = choose(g->c, n, g->s, index);
@@ -97,7 +99,8 @@ static mtf_status encode_prompt(generator *g, mtf_err *err)
         return tokenizer_encode(g->r->tokenizer, "--prompt", prompt, bytes, g->ids, &g->count, err);
     /* Without a prompt a text begins as after a line's end, or with the first token. */
     mtf_err ignored = {0};
-    if (tokenizer_encode(g->r->tokenizer, "prompt", "\n", 1, g->ids, &g->count, &ignored) != MTF_OK) {
+    if (tokenizer_encode(g->r->tokenizer, "prompt", "\n", 1, g->ids, &g->count, &ignored) !=
+        MTF_OK) {
         g->ids[0] = 0;
         g->count = 1;
     }
@@ -115,8 +118,10 @@ mtf_status run_generate(run *r, const run_sampling *s, char **text, int64_t *byt
     g.c = mem_alloc(sizeof *g.c * (size_t)r->tokenizer->vocab);
     mtf_status st = encode_prompt(&g, err);
     const int64_t hidden = s->prompt[0] ? 0 : g.count; /* what we put there ourselves */
-    for (int64_t i = 0; i < s->tokens && st == MTF_OK; i++) st = next_token(&g, i, err);
-    if (st == MTF_OK) *text = tokenizer_decode(r->tokenizer, g.ids + hidden, g.count - hidden, bytes);
+    for (int64_t i = 0; i < s->tokens && st == MTF_OK; i++)
+        st = next_token(&g, i, err);
+    if (st == MTF_OK)
+        *text = tokenizer_decode(r->tokenizer, g.ids + hidden, g.count - hidden, bytes);
     mem_free(g.ids);
     mem_free(g.window);
     mem_free(g.logits);

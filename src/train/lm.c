@@ -17,8 +17,8 @@ static void make_variables(lm *m)
                                        .d_ff = c->d_ff,
                                        .length = c->length,
                                        .dropout = c->dropout,
-                                       .activation = c->activation == CONFIG_GELU ? MTF_GELU
-                                                                                  : MTF_RELU,
+                                       .activation =
+                                           c->activation == CONFIG_GELU ? MTF_GELU : MTF_RELU,
                                        .tied = c->tied,
                                        .dtype = m->dtype};
     m->transformer = mtf_transformer_variables(m->graph, &o);
@@ -29,8 +29,8 @@ static void make_variables(lm *m)
         const mtf_shape s = mtf_tensor_shape(m->variables[i]);
         m->parameters += mtf_shape_size(&s);
     }
-    m->model_parameters = m->parameters - c->length * c->d_model -
-                          (c->tied ? 0 : m->vocab * c->d_model);
+    m->model_parameters =
+        m->parameters - c->length * c->d_model - (c->tied ? 0 : m->vocab * c->d_model);
 }
 
 static void make_optimizer(lm *m)
@@ -91,25 +91,27 @@ static mtf_status compile(lm *m, const char *name, int nfetches, mtf_tensor *con
     return *out ? MTF_OK : MTF_INVALID;
 }
 
-/* From sums over tokens to the update: divided by the count, clipped by the global norm, both in one
- * factor. Fetches loss_sum, count and the norm of the mean gradient. */
+/* From sums over tokens to the update: divided by the count, clipped by the global norm, both in
+ * one factor. Fetches loss_sum, count and the norm of the mean gradient. */
 static mtf_status compile_update(lm *m, const char *name, mtf_tensor *loss_sum, mtf_tensor *count,
                                  mtf_tensor **gradients, int nextra, mtf_tensor *const *extra,
                                  mtf_program **out, mtf_err *err)
 {
     const int n = m->nvariables;
     mtf_scope_push(m->graph, "update");
-    mtf_tensor *share = mtf_reciprocal(mtf_maximum(count, mtf_constant(m->graph, 1.0, MTF_SCALAR,
-                                                                       m->dtype)));
+    mtf_tensor *share =
+        mtf_reciprocal(mtf_maximum(count, mtf_constant(m->graph, 1.0, MTF_SCALAR, m->dtype)));
     mtf_tensor *norm = mtf_mul(mtf_global_norm(n, gradients), share), *factor = share;
     if (m->config->train.clip_norm > 0)
         factor = mtf_mul(share, mtf_clip_factor(norm, m->config->train.clip_norm));
     mtf_tensor **mean = tensor_list(m, n), **updates = tensor_list(m, 3 * n + nextra);
-    for (int i = 0; i < n; i++) mean[i] = mtf_mul(gradients[i], factor);
+    for (int i = 0; i < n; i++)
+        mean[i] = mtf_mul(gradients[i], factor);
     int count_updates = mtf_optimizer_updates(m->optimizer, mean, updates);
     mtf_scope_pop(m->graph);
     TRY(mtf_graph_status(m->graph, err));
-    for (int i = 0; i < nextra; i++) updates[count_updates++] = extra[i];
+    for (int i = 0; i < nextra; i++)
+        updates[count_updates++] = extra[i];
     return compile(m, name, 3, (mtf_tensor *[]){loss_sum, count, norm}, count_updates, updates, out,
                    err);
 }
@@ -145,8 +147,8 @@ static accumulators make_accumulators(lm *m)
     a.loss_sum = accumulator(m, "loss_sum", MTF_SCALAR);
     a.count = accumulator(m, "count", MTF_SCALAR);
     for (int i = 0; i < m->nvariables; i++)
-        a.gradient[i] = accumulator(m, mtf_tensor_name(m->variables[i]),
-                                    mtf_tensor_shape(m->variables[i]));
+        a.gradient[i] =
+            accumulator(m, mtf_tensor_name(m->variables[i]), mtf_tensor_shape(m->variables[i]));
     mtf_scope_pop(m->graph);
     return a;
 }
@@ -167,8 +169,7 @@ static mtf_status build_micro(lm *m, const accumulators *a, lm_batch *b, int64_t
 
 static mtf_tensor *reset(lm *m, mtf_tensor *variable)
 {
-    return mtf_assign(variable,
-                      mtf_constant(m->graph, 0.0, mtf_tensor_shape(variable), m->dtype));
+    return mtf_assign(variable, mtf_constant(m->graph, 0.0, mtf_tensor_shape(variable), m->dtype));
 }
 
 static mtf_status build_microbatches(lm *m, mtf_err *err)
@@ -176,9 +177,11 @@ static mtf_status build_microbatches(lm *m, mtf_err *err)
     const int64_t batch = m->config->train.batch, k = m->config->train.microbatches;
     const accumulators a = make_accumulators(m);
     m->nmicro = batch % k ? 2 : 1;
-    for (int i = 0; i < m->nmicro; i++) TRY(build_micro(m, &a, &m->micro[i], batch / k + i, err));
+    for (int i = 0; i < m->nmicro; i++)
+        TRY(build_micro(m, &a, &m->micro[i], batch / k + i, err));
     mtf_tensor **resets = tensor_list(m, m->nvariables + 2);
-    for (int i = 0; i < m->nvariables; i++) resets[i] = reset(m, a.gradient[i]);
+    for (int i = 0; i < m->nvariables; i++)
+        resets[i] = reset(m, a.gradient[i]);
     resets[m->nvariables] = reset(m, a.loss_sum);
     resets[m->nvariables + 1] = reset(m, a.count);
     return compile_update(m, "apply", a.loss_sum, a.count, a.gradient, m->nvariables + 2, resets,
@@ -258,8 +261,8 @@ mtf_status lm_open(const config *c, const lm_request *r, lm **out, mtf_err *warn
 /* All programs that were built, the initial one first. */
 static int list_programs(const lm *m, mtf_program **list)
 {
-    mtf_program *const all[] = {m->initial,      m->micro[0].program,  m->micro[1].program,
-                                m->apply,        m->gradients.program, m->eval.program,
+    mtf_program *const all[] = {m->initial,        m->micro[0].program,  m->micro[1].program,
+                                m->apply,          m->gradients.program, m->eval.program,
                                 m->predict.program};
     int n = 0;
     for (size_t i = 0; i < sizeof all / sizeof *all; i++)
@@ -274,7 +277,8 @@ void lm_close(lm **handle)
     mtf_program *list[8];
     mtf_session_free(&m->session);
     const int n = list_programs(m, list);
-    for (int i = 0; i < n; i++) mtf_program_free(&list[i]);
+    for (int i = 0; i < n; i++)
+        mtf_program_free(&list[i]);
     mtf_graph_free(&m->graph);
     mtf_layout_free(&m->layout);
     mtf_mesh_free(&m->mesh);
@@ -308,9 +312,9 @@ double lm_model_flops(const lm *m)
 {
     const config_model *c = &m->config->model;
     const double tokens = (double)m->config->train.batch * (double)c->length;
-    return tokens * (6.0 * (double)m->model_parameters +
-                     12.0 * (double)c->layers * (double)c->heads * (double)c->d_kv *
-                         (double)c->length);
+    return tokens *
+           (6.0 * (double)m->model_parameters +
+            12.0 * (double)c->layers * (double)c->heads * (double)c->d_kv * (double)c->length);
 }
 
 double lm_step_flops(const lm *m)

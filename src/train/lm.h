@@ -27,24 +27,24 @@ typedef struct lm {
     mtf_mesh *mesh;
     mtf_layout *layout;
     mtf_program *initial;
-    lm_batch micro[2];     /* [0]: floor(batch / microbatches), or the whole batch; [1]: one more */
-    int nmicro;            /* sizes that exist */
-    mtf_program *apply;    /* NULL without microbatches */
-    lm_batch eval;         /* fetches loss_sum, count */
-    lm_batch predict;      /* one sequence; fetches logits [batch length vocab] */
-    lm_batch gradients;    /* the whole batch; fetches loss_sum, count and every gradient of loss_sum
-                              in the order of `variables` */
+    lm_batch micro[2];  /* [0]: floor(batch / microbatches), or the whole batch; [1]: one more */
+    int nmicro;         /* sizes that exist */
+    mtf_program *apply; /* NULL without microbatches */
+    lm_batch eval;      /* fetches loss_sum, count */
+    lm_batch predict;   /* one sequence; fetches logits [batch length vocab] */
+    lm_batch gradients; /* the whole batch; fetches loss_sum, count and every gradient of loss_sum
+                           in the order of `variables` */
     mtf_dtype dtype;
     mtf_optimizer *optimizer; /* NULL unless LM_TRAIN */
     mtf_transformer *transformer;
-    int nvariables;        /* trainable */
+    int nvariables; /* trainable */
     mtf_tensor **variables;
-    int nsaved;            /* what a checkpoint holds: variables and optimizer slots */
+    int nsaved; /* what a checkpoint holds: variables and optimizer slots */
     mtf_tensor **saved;
-    int64_t parameters;    /* elements of the trainable variables */
+    int64_t parameters;       /* elements of the trainable variables */
     int64_t model_parameters; /* without the embedding tables; the softmax weights once */
-    int64_t resumed_at;    /* the step of the checkpoint that was loaded */
-    mtf_session *session;  /* NULL until lm_start */
+    int64_t resumed_at;       /* the step of the checkpoint that was loaded */
+    mtf_session *session;     /* NULL until lm_start */
     arena *mem;
 } lm;
 

@@ -32,8 +32,8 @@ static mtf_status build(const char *path, const run_options *o, run *r, mtf_err 
 {
     TRY(open_files(path, r, err));
     const lm_request q = {.parts = o->parts,
-                          .vocab = r->config.model.vocab ? r->config.model.vocab
-                                                         : r->tokenizer->vocab,
+                          .vocab =
+                              r->config.model.vocab ? r->config.model.vocab : r->tokenizer->vocab,
                           .strict = o->strict,
                           .mesh = o->mesh,
                           .layout = o->layout,
@@ -73,8 +73,8 @@ static mtf_status choose_text(run *r, const char *file, corpus **c, corpus_range
     else
         corpus_split(*c, k->data.valid_fraction, &train, range);
     if (range->count == 0)
-        return err_set(err, MTF_INVALID, "'%s' leaves nothing to evaluate on; name a text with --data",
-                       path);
+        return err_set(err, MTF_INVALID,
+                       "'%s' leaves nothing to evaluate on; name a text with --data", path);
     return data_valid_batches(*c, *range, k->model.length, b, err);
 }
 

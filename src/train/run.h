@@ -17,7 +17,7 @@ typedef struct run {
 } run;
 
 typedef struct run_options {
-    unsigned parts;           /* LM_EVAL, LM_PREDICT */
+    unsigned parts;            /* LM_EVAL, LM_PREDICT */
     const char *mesh, *layout; /* NULL: the run's own */
     int threads;
     bool strict;
@@ -30,7 +30,7 @@ void run_close(run *r);
 
 typedef struct run_eval {
     int64_t tokens, words;
-    double loss;                /* nats per token */
+    double loss; /* nats per token */
     double perplexity, perplexity_per_word;
 } run_eval;
 

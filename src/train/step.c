@@ -78,7 +78,8 @@ static mtf_status run_whole(lm *m, token_feed *f, int64_t index, const scalars *
 {
     const lm_batch *b = &m->micro[0];
     mtf_feed feeds[5] = {token_feed_inputs(f, b->inputs), token_feed_targets(f, b->targets)};
-    for (int i = 0; i < s->n; i++) feeds[2 + i] = s->feed[i];
+    for (int i = 0; i < s->n; i++)
+        feeds[2 + i] = s->feed[i];
     const mtf_run_values values = {.step = random_step(m, index)};
     return mtf_run(m->session, b->program, 2 + s->n, feeds, (void *[]){got, got + 1, got + 2},
                    &values, err);

@@ -10,11 +10,11 @@ typedef struct step_result {
     double loss;      /* nats per real token, before the update */
     double grad_norm; /* of the gradient that is divided by the count, before clipping */
     double learning_rate;
-    int64_t tokens;   /* real ones */
+    int64_t tokens; /* real ones */
 } step_result;
 
-/* Runs step `index` (from 0) on the windows that `f` gives. MTF_FAILED where the loss or the norm is
- * not finite; the state is then not to be saved. Collective. */
+/* Runs step `index` (from 0) on the windows that `f` gives. MTF_FAILED where the loss or the norm
+ * is not finite; the state is then not to be saved. Collective. */
 mtf_status step_train(lm *m, token_feed *f, int64_t index, step_result *out, mtf_err *err);
 
 typedef struct step_valid {

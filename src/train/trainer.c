@@ -23,13 +23,13 @@ typedef struct trainer {
     data data;
     lm *m;
     token_feed feed;
-    safetensors *from;   /* the checkpoint that the run continues from, or NULL */
-    int64_t start;       /* steps that were made before */
+    safetensors *from; /* the checkpoint that the run continues from, or NULL */
+    int64_t start;     /* steps that were made before */
     char out[RUNDIR_PATH];
-    runlog *log;         /* root only */
+    runlog *log; /* root only */
     progress progress;
     bool root;
-    int64_t saved_step;  /* of the last checkpoint that this call wrote or read; -1: none */
+    int64_t saved_step; /* of the last checkpoint that this call wrote or read; -1: none */
     double valid_loss;
 } trainer;
 
@@ -62,10 +62,11 @@ static mtf_status check_vocabulary(const trainer *t, mtf_err *err)
     tokenizer_hash_text(t->data.tokenizer, now);
     const char *before = safetensors_value(t->from, "vocabulary_hash");
     if (before && strcmp(before, now) == 0) return MTF_OK;
-    return err_set(err, MTF_INVALID,
-                   "the text of data.train has another vocabulary (hash %s) than the checkpoint (%s); "
-                   "continue with the text that the run began with",
-                   now, before ? before : "none");
+    return err_set(
+        err, MTF_INVALID,
+        "the text of data.train has another vocabulary (hash %s) than the checkpoint (%s); "
+        "continue with the text that the run began with",
+        now, before ? before : "none");
 }
 
 static mtf_status prepare_resume(trainer *t, mtf_err *warning, mtf_err *err)
@@ -132,12 +133,9 @@ static mtf_status save(trainer *t, int64_t step, mtf_err *err)
     snprintf(position, sizeof position, "%" PRId64, step * t->c->train.batch);
     tokenizer_hash_text(t->data.tokenizer, hash);
     char *yaml = config_text(t->c), *vocabulary = tokenizer_to_json(t->data.tokenizer);
-    const safetensors_meta meta[] = {{"format", "mtf"},
-                                     {"version", version_text()},
-                                     {"step", step_text},
-                                     {"position", position},
-                                     {"config", yaml},
-                                     {"vocabulary", vocabulary},
+    const safetensors_meta meta[] = {{"format", "mtf"},        {"version", version_text()},
+                                     {"step", step_text},      {"position", position},
+                                     {"config", yaml},         {"vocabulary", vocabulary},
                                      {"vocabulary_hash", hash}};
     const checkpoint c = describe_checkpoint(t, meta, sizeof meta / sizeof *meta);
     mtf_status st = t->log ? runlog_sync(t->log, err) : MTF_OK;
@@ -206,8 +204,9 @@ static mtf_status begin(trainer *t, mtf_err *err)
     progress_note(&t->progress, "run %s: %" PRId64 " parameters, mesh '%s', layout '%s'", t->out,
                   t->m->parameters, mtf_mesh_text(t->m->mesh), mtf_layout_text(t->m->layout));
     if (t->o->resume)
-        progress_note(&t->progress, t->start ? "continuing after step %" PRId64
-                                             : "no checkpoint: starting at step %" PRId64,
+        progress_note(&t->progress,
+                      t->start ? "continuing after step %" PRId64
+                               : "no checkpoint: starting at step %" PRId64,
                       t->start);
     return MTF_OK;
 }

@@ -11,14 +11,14 @@ typedef struct trainer_options {
     const char *config_path; /* for the name of the run's folder */
     const char *out;         /* NULL or "": runs/<config>-<time> */
     bool resume, strict, quiet;
-    int threads;             /* 0: the default */
+    int threads; /* 0: the default */
 } trainer_options;
 
 typedef struct trainer_result {
-    char out[4096];     /* the run's folder */
-    int64_t steps;      /* that the run has made in all */
-    double valid_loss;  /* the last; NaN where there is none */
-    int signal;         /* that ended the run early, or 0 */
+    char out[4096];    /* the run's folder */
+    int64_t steps;     /* that the run has made in all */
+    double valid_loss; /* the last; NaN where there is none */
+    int signal;        /* that ended the run early, or 0 */
 } trainer_result;
 
 /* Trains. Everything is checked before anything is written. After a signal the step is finished and

@@ -30,7 +30,8 @@ static results results_new(const lm *m)
 
 static void results_free(results *r)
 {
-    for (int i = 0; i < r->n; i++) mem_free(r->value[i]);
+    for (int i = 0; i < r->n; i++)
+        mem_free(r->value[i]);
     mem_free(r->value);
     mem_free(r->size);
     *r = (results){0};

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "exec/session.h"
 
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -90,6 +91,28 @@ static mtf_status prepare(mtf_session *s, int nprograms, mtf_program *const *pro
     return check_memory(s, err);
 }
 
+/* Ranks that the launcher put on this machine; 1 where it does not say. */
+static int local_ranks(void)
+{
+    static const char *const names[] = {"OMPI_COMM_WORLD_LOCAL_SIZE", "MPI_LOCALNRANKS",
+                                        "SLURM_NTASKS_PER_NODE"};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        const char *text = getenv(names[i]);
+        const int n = text ? atoi(text) : 0;
+        if (n > 0) return n;
+    }
+    return 1;
+}
+
+/* As many as this process may use, and no more than its share of the machine. */
+static int default_threads(void)
+{
+    const int own = pool_default_threads();
+    if (getenv("OMP_NUM_THREADS")) return own;
+    const int share = (int)sysconf(_SC_NPROCESSORS_ONLN) / local_ranks();
+    return share < 1 ? 1 : share < own ? share : own;
+}
+
 mtf_session *mtf_session_new(int nprograms, mtf_program *const *programs,
                              const mtf_session_options *options, mtf_err *err)
 {
@@ -97,7 +120,7 @@ mtf_session *mtf_session_new(int nprograms, mtf_program *const *programs,
     mtf_session *s = mem_zalloc(sizeof *s);
     s->mesh = programs[0]->mesh;
     s->seed = options ? options->seed : 0;
-    const int threads = options && options->threads > 0 ? options->threads : pool_default_threads();
+    const int threads = options && options->threads > 0 ? options->threads : default_threads();
     s->pool = pool_new(threads);
     mtf_err local = {0};
     mtf_status st = prepare(s, nprograms, programs, &local);

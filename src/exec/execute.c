@@ -12,7 +12,7 @@
 typedef struct work {
     const mtf_session *s;
     const bound *b;
-    int begin, end;   /* steps of the segment */
+    int begin, end;        /* steps of the segment */
     const exec_step *step; /* grain mode: the one that runs */
     const kernel_args *k;
 } work;
@@ -181,8 +181,8 @@ static void all_reduce(mtf_session *s, const bound *b, const exec_step *t)
 }
 
 /* The cut of dim `dim` of the larger of operand and result. */
-static comm_cut cut_of(const mtf_session *s, const bound *b, const exec_step *t, const step_view *whole,
-                       int h)
+static comm_cut cut_of(const mtf_session *s, const bound *b, const exec_step *t,
+                       const step_view *whole, int h)
 {
     const int dim = t->instr->dim;
     comm_cut c = {.n = bound_block(b, h, whole->cls[dim])->global,

@@ -1,58 +1,109 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Sums over the same axes that nobody waits for become one call. The call stands where the last
- * member stood, so every member must have its first use behind that place. */
+ * member stood, so every member must have its first use behind that place. A sum over several axes
+ * is a chain of calls, one per axis: chains over the same axes are merged link by link, so that the
+ * members of all links are the same and keep their places in memory. */
 #include <string.h>
 
 #include "spmd/program.h"
 
 typedef struct member {
-    instr *sum;
-    int first_use; /* position of the first instruction that needs it */
+    instr *sum; /* the first link */
+    int links;
+    int first_use; /* position of the first instruction that needs the result */
 } member;
 
-static int first_use(const mtf_program *p, const value *v)
+static instr *user_of(const value *v)
 {
-    for (const instr *i = v->def->next; i; i = i->next)
+    for (instr *i = v->def->next; i; i = i->next)
         for (int k = 0; k < i->nin; k++)
-            if (i->in[k] == v) return i->id;
-    return p->ninstrs;
+            if (i->in[k] == v) return i;
+    return NULL;
 }
 
-static bool fits(const instr *a, const instr *b)
+/* The link behind `i`, or NULL. */
+static instr *next_link(const instr *i)
 {
-    return split_equal(a->axes, b->axes) && a->combine == b->combine &&
-           a->in[0]->dtype == b->in[0]->dtype;
+    instr *next = i->out[0]->uses == 1 ? user_of(i->out[0]) : NULL;
+    return next && next->kind == INSTR_ALL_REDUCE && next->nin == 1 ? next : NULL;
 }
 
-/* All reductions of one operand whose operand has no other use, in program order. */
+static bool is_first_link(const instr *i)
+{
+    const instr *before = i->in[0]->def;
+    return !(before && before->kind == INSTR_ALL_REDUCE && before->nin == 1 &&
+             next_link(before) == i);
+}
+
+/* A bucket is reduced in place: nobody else may need the operand, by whatever name. */
+static bool is_own(const value *v)
+{
+    while (v->uses == 1 && v->def && v->def->kind == INSTR_VIEW)
+        v = v->def->in[0];
+    return v->uses == 1 && v->kind == VALUE_LOCAL;
+}
+
+static bool fits(const member *a, const member *b)
+{
+    const instr *x = a->sum, *y = b->sum;
+    if (a->links != b->links || x->combine != y->combine || x->in[0]->dtype != y->in[0]->dtype)
+        return false;
+    for (int k = 1; split_equal(x->axes, y->axes); k++) {
+        if (k == a->links) return true;
+        x = next_link(x);
+        y = next_link(y);
+    }
+    return false;
+}
+
+static member member_of(const mtf_program *p, instr *sum)
+{
+    member m = {.sum = sum, .links = 1};
+    const instr *last = sum;
+    for (const instr *next; (next = next_link(last)); m.links++)
+        last = next;
+    const instr *user = user_of(last->out[0]);
+    m.first_use = user ? user->id : p->ninstrs;
+    return m;
+}
+
+/* All chains of reductions of one operand each, in program order. */
 static int64_t collect(mtf_program *p, member *m)
 {
     int64_t n = 0;
     for (instr *i = p->first; i; i = i->next)
-        if (i->kind == INSTR_ALL_REDUCE && i->nin == 1 && i->in[0]->uses == 1 &&
-            i->in[0]->kind == VALUE_LOCAL)
-            m[n++] = (member){i, first_use(p, i->out[0])};
+        if (i->kind == INSTR_ALL_REDUCE && i->nin == 1 && is_first_link(i) && is_own(i->in[0]))
+            m[n++] = member_of(p, i);
     return n;
 }
 
-/* Makes one call of the members that are marked, at the place of the last of them. */
+/* Makes one call per link of the members that are marked, at the place of the last of them. */
 static void merge(mtf_program *p, const member *m, const bool *take, int64_t last)
 {
     int count = 0;
     for (int64_t i = 0; i <= last; i++)
         count += take[i];
     if (count < 2) return;
-    const instr *model = m[last].sum;
-    instr *call = program_instr(p, m[last].sum, INSTR_ALL_REDUCE, model->node, count, count);
-    call->axes = model->axes;
-    call->combine = model->combine;
-    int k = 0;
-    for (int64_t i = 0; i <= last; i++) {
-        if (!take[i]) continue;
-        call->in[k] = m[i].sum->in[0];
-        call->out[k++] = m[i].sum->out[0];
-        program_remove(p, m[i].sum);
+    instr **link = mem_alloc(sizeof *link * (size_t)(last + 1));
+    for (int64_t i = 0; i <= last; i++)
+        link[i] = m[i].sum;
+    instr *place = m[last].sum;
+    for (int level = 0; level < m[last].links; level++) {
+        instr *call = program_instr(p, place, INSTR_ALL_REDUCE, link[last]->node, count, count);
+        call->axes = link[last]->axes;
+        call->combine = link[last]->combine;
+        int k = 0;
+        for (int64_t i = 0; i <= last; i++) {
+            if (!take[i]) continue;
+            instr *old = link[i];
+            link[i] = level + 1 < m[i].links ? next_link(old) : NULL;
+            call->in[k] = old->in[0];
+            call->out[k++] = old->out[0];
+            program_remove(p, old);
+        }
+        place = call;
     }
+    mem_free(link);
 }
 
 void pass_bucket(mtf_program *p)
@@ -66,7 +117,7 @@ void pass_bucket(mtf_program *p)
         memset(take, 0, (size_t)n + 1);
         take[last] = done[last] = true;
         for (int64_t i = last - 1; i >= 0; i--) {
-            if (done[i] || !fits(m[i].sum, m[last].sum)) continue;
+            if (done[i] || !fits(&m[i], &m[last])) continue;
             if (m[i].first_use < m[last].sum->id) continue;
             take[i] = done[i] = true;
         }

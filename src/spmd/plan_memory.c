@@ -211,17 +211,31 @@ static void form_in_state(planner *pl)
 
 /* ---- buckets ---- */
 
+/* The bucket that holds the operands of `i` already, because `i` reduces the results of another
+ * call over one more axis; -1: none. Such calls have the same members in the same order. */
+static int bucket_before(planner *pl, const instr *i)
+{
+    const int bucket = group_of(pl, i->in[0])->bucket;
+    int64_t offset = 0;
+    for (int k = 0; k < i->nin; k++) {
+        const group *m = group_of(pl, i->in[k]);
+        MTF_CHECK(m->state < 0 && m->bucket == bucket && (bucket < 0 || m->offset == offset),
+                  "'%s' is in two buckets", i->node->name);
+        offset += m->bytes;
+    }
+    return bucket;
+}
+
 /* A bucket's members become parts of one group of its own. */
 static void form_buckets(planner *pl)
 {
     int buckets = 0;
     for (instr *i = pl->p->first; i; i = i->next) {
-        if (i->kind != INSTR_ALL_REDUCE || i->nin < 2) continue;
+        if (i->kind != INSTR_ALL_REDUCE || i->nin < 2 || bucket_before(pl, i) >= 0) continue;
         group *b = &pl->g[pl->n + buckets];
         *b = (group){.parent = pl->n + buckets, .begin = i->id, .state = -1, .bucket = -1};
         for (int k = 0; k < i->nin; k++) {
             group *m = group_of(pl, i->in[k]);
-            MTF_CHECK(m->bucket < 0 && m->state < 0, "'%s' is in two buckets", i->node->name);
             m->bucket = pl->n + buckets;
             m->offset = b->bytes;
             b->bytes += m->bytes;

@@ -10,7 +10,7 @@
 #include "spmd/program.h"
 #include "support/golden.h"
 
-enum { MAX_VARIABLES = 64 };
+enum { LAYERS = 2, MAX_VARIABLES = 64 };
 
 typedef struct step {
     mtf_graph *g;
@@ -24,7 +24,7 @@ static step build(bool tied, double dropout)
 {
     step s = {.g = mtf_graph_new()};
     const mtf_transformer_options o = {.vocab = 64,
-                                       .layers = 2,
+                                       .layers = LAYERS,
                                        .d_model = 32,
                                        .heads = 4,
                                        .d_kv = 8,
@@ -88,7 +88,6 @@ static char *collectives(bool tied, double dropout, bool buckets)
                            .no_buckets = !buckets};
     mtf_program *p = mtf_compile(s.g, m, l, &r, &err);
     if (!p) fail_msg("%s", err.text);
-    if (getenv("MTF_DUMP_ALL")) mtf_program_print(p, stderr);
     char *text = NULL;
     size_t size = 0;
     FILE *f = open_memstream(&text, &size);
@@ -102,18 +101,52 @@ static char *collectives(bool tied, double dropout, bool buckets)
     return text;
 }
 
-static void show(void **state)
+/* Lines of `text` that begin with `start` and do not end with the shape of a scalar. */
+static int count_lines(const char *text, const char *start)
+{
+    int n = 0;
+    for (const char *line = text; *line; line = strchr(line, '\n') + 1)
+        if (strncmp(line, start, strlen(start)) == 0 && strncmp(strchr(line, '\n') - 2, "[]", 2))
+            n++;
+    return n;
+}
+
+/* Over cols: the embedding; per layer attention and feed-forward, forward and backward; the
+ * softmax's max, sum and target, and its gradient. */
+enum { OVER_COLS = 1 + LAYERS * 4 + 3 + 1 };
+
+static void each_reduction(void **state)
 {
     (void)state;
-    char *t = collectives(false, 0.1, false);
-    fputs(t, stdout);
-    puts("=====");
-    t = collectives(false, 0.1, true);
-    fputs(t, stdout);
+    char *text = collectives(false, 0.1, false);
+    assert_int_equal(count_lines(text, "all_reduce cols"), OVER_COLS);
+    assert_int_equal(count_lines(text, "all_gather"), 0);
+    golden_check("transformer_reductions.txt", text);
+    free(text);
+}
+
+static void buckets(void **state)
+{
+    (void)state;
+    char *text = collectives(false, 0.0, true);
+    assert_int_equal(count_lines(text, "all_reduce rows"), 1);
+    golden_check("transformer_buckets.txt", text);
+    free(text);
+}
+
+/* The embedding's two gradients are one sum. */
+static void tied_weights(void **state)
+{
+    (void)state;
+    char *text = collectives(true, 0.0, true);
+    assert_int_equal(count_lines(text, "all_reduce rows"), 1);
+    golden_check("transformer_tied.txt", text);
+    free(text);
 }
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(show)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(each_reduction), cmocka_unit_test(buckets),
+                                       cmocka_unit_test(tied_weights)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -2,7 +2,6 @@
  * Sums move past linear work: all_reduce(x) + all_reduce(y) becomes all_reduce(x + y), and a sum
  * moves to where its value is smaller. A move is made only when, at its end, calls or bytes are
  * fewer; on the way it may pass work of equal size. No move raises bytes or calls. */
-#include "base/fault.h"
 #include "spmd/program.h"
 
 static bool is_sum(const instr *i)
@@ -121,20 +120,11 @@ static bool try_move(mtf_program *p, instr *i)
     return false;
 }
 
-static void plant_wrong_axis(mtf_program *p)
-{
-    for (instr *i = p->first; i; i = i->next) {
-        if (i->kind != INSTR_ALL_REDUCE) continue;
-        if (p->mesh->naxes > 1) i->axes.axis[0] = (int8_t)((i->axes.axis[0] + 1) % p->mesh->naxes);
-    }
-}
-
 void pass_sink(mtf_program *p)
 {
     program_count(p);
     for (instr *i = p->first; i; i = i->next)
         while (try_move(p, i))
             continue;
-    if (FAULT(FAULT_WRONG_AXIS)) plant_wrong_axis(p);
     program_count(p);
 }

@@ -6,8 +6,9 @@
 
 static mtf_tensor *build(const op *row, mtf_tensor *x, mtf_tensor *y)
 {
-    if (!x || !y) return NULL;
-    return graph_add(x->node->graph, row, NULL, 2, (mtf_tensor *[]){x, y}, NULL);
+    mtf_tensor *const in[] = {x, y};
+    mtf_graph *g = graph_of(2, in);
+    return g ? graph_add(g, row, NULL, 2, in, NULL) : NULL;
 }
 
 /* Equal shapes, a trailing, a leading and a crossing broadcast, a scalar. */

@@ -27,13 +27,6 @@ static bool linear(const mtf_node *n, unsigned mask)
     return mask == 1;
 }
 
-/* To i32 truncates towards zero and saturates; NaN becomes 0. To bool: is it not zero. */
-static inline __attribute__((always_inline)) int32_t to_i32(double x)
-{
-    if (x != x) return 0;
-    return x >= 2147483647.0 ? INT32_MAX : x <= -2147483648.0 ? INT32_MIN : (int32_t)x;
-}
-
 #define NUMBER_TILE(name, expr)                                                                    \
     TILE_BODY(name)                                                                                \
     {                                                                                              \
@@ -46,7 +39,7 @@ static inline __attribute__((always_inline)) int32_t to_i32(double x)
             TILE_1(float, float, expr);                                                            \
         } else {                                                                                   \
             const double c = v;                                                                    \
-            TILE_1(int32_t, int32_t, to_i32(expr));                                                \
+            TILE_1(int32_t, int32_t, tile_to_i32(expr));                                           \
         }                                                                                          \
     }                                                                                              \
     TILE_VARIANTS(name)
@@ -177,7 +170,7 @@ static const op_field cast_fields[] = {OP_FIELD(cast_attr, type, FIELD_DTYPE), {
             TILE_1(T, double, x);                                                                  \
             break;                                                                                 \
         case MTF_I32:                                                                              \
-            TILE_1(T, int32_t, to_i32((double)x));                                                 \
+            TILE_1(T, int32_t, tile_to_i32((double)x));                                            \
             break;                                                                                 \
         default:                                                                                   \
             TILE_1(T, uint8_t, x != 0);                                                            \

@@ -21,6 +21,22 @@ static bool may_carry(const instr *i)
     return !i->out[0]->pending || i->out[0]->combine == COMBINE_SUM;
 }
 
+/* May `i` work on partial values over `axes` of its operands in `mask`? Not where its work is cut
+ * over one of the axes: each processor would do its own part with its own share of the sum, and the
+ * rest of both would be lost. Not beside another partial operand: a product of sums is not the sum
+ * of products. */
+static bool mixes_nothing(const instr *i, unsigned mask, split axes)
+{
+    const unsigned over = split_mask(axes);
+    for (int d = 0; d < i->nspace; d++)
+        if (split_mask(i->space[d].split) & over) return false;
+    for (int d = 0; d < i->out[0]->shape.rank; d++)
+        if (split_mask(i->out[0]->split[d]) & over) return false;
+    for (int k = 0; k < i->nin; k++)
+        if (!(mask >> k & 1) && i->in[k]->pending) return false;
+    return true;
+}
+
 /* The one instruction that uses v, or NULL. A fetched value has a further use. */
 static instr *only_user(const value *v)
 {
@@ -67,8 +83,9 @@ static bool pays(const mtf_program *p, const value *v, split axes, int64_t bytes
     const instr *user = only_user(v);
     if (!user || !may_carry(user)) return false;
     const unsigned alone = position_of(user, v), all = sums_over(user, axes, v);
+    if (!mixes_nothing(user, all, axes)) return false;
     if (all != alone && joins(p, user, all)) return true;
-    if (!op_linear(user->node, alone)) return false;
+    if (!op_linear(user->node, alone) || !mixes_nothing(user, alone, axes)) return false;
     const int64_t after = bytes_of(p, user->out[0]);
     if (after != bytes) return after < bytes;
     return pays(p, user->out[0], axes, bytes);
@@ -110,7 +127,8 @@ static bool try_move(mtf_program *p, instr *i)
         if (!is_sum(v->def) || v->uses != (int)__builtin_popcount(position_of(i, v))) continue;
         const split axes = v->def->axes;
         const unsigned all = sums_over(i, axes, v), alone = position_of(i, v);
-        const bool joint = all != alone && joins(p, i, all);
+        const bool joint = all != alone && joins(p, i, all) && mixes_nothing(i, all, axes);
+        if (!joint && !mixes_nothing(i, alone, axes)) continue;
         if (!joint &&
             !(v->uses == 1 && op_linear(i->node, alone) && pays(p, v, axes, bytes_of(p, v))))
             continue;

@@ -167,6 +167,15 @@ static int64_t reduce_count(const mtf_session *s, const instr *i, int h)
     return bytes / mtf_dtype_size(i->in[0]->dtype);
 }
 
+/* The planted fault takes the next axis of the same size. */
+static split axes_to_reduce(const mtf_session *s, split axes)
+{
+    const int n = s->mesh->naxes, next = (axes.axis[0] + 1) % n;
+    if (FAULT(FAULT_WRONG_AXIS) && s->mesh->size[next] == s->mesh->size[axes.axis[0]])
+        axes.axis[0] = (int8_t)next;
+    return axes;
+}
+
 static void all_reduce(mtf_session *s, const bound *b, const exec_step *t)
 {
     const instr *i = t->instr;
@@ -176,8 +185,8 @@ static void all_reduce(mtf_session *s, const bound *b, const exec_step *t)
         if (i->nin == 1 && t->in[0].offset != t->out[0].offset) copy_whole(b, t, s->memory[h], h);
     }
     if (FAULT(FAULT_DROP_ALL_REDUCE)) return;
-    comm_all_reduce(s->comm, axes_of(i->axes), op_of(i->combine), t->in[0].dtype, s->ptr[0],
-                    s->count, s->scratch);
+    comm_all_reduce(s->comm, axes_of(axes_to_reduce(s, i->axes)), op_of(i->combine), t->in[0].dtype,
+                    s->ptr[0], s->count, s->scratch);
 }
 
 /* The cut of dim `dim` of the larger of operand and result. */

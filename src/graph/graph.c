@@ -123,6 +123,13 @@ mtf_tensor *graph_add(mtf_graph *g, const op *row, const char *name, int nin, mt
     return &n->out[0];
 }
 
+mtf_graph *graph_of(int n, mtf_tensor *const *ts)
+{
+    for (int i = 0; i < n; i++)
+        if (ts[i]) return ts[i]->node->graph;
+    return NULL;
+}
+
 mtf_node *graph_detached(mtf_graph *g, arena *mem, const op *row, const mtf_node *origin, int nin,
                          mtf_tensor *const *in, const void *attr)
 {

@@ -72,6 +72,10 @@ mtf_tensor *graph_add(mtf_graph *g, const op *row, const char *name, int nin, mt
 mtf_node *graph_detached(mtf_graph *g, arena *mem, const op *row, const mtf_node *origin, int nin,
                          mtf_tensor *const *in, const void *attr);
 
+/* The graph of the first tensor that is not NULL, or NULL: a builder that is given some NULL among
+ * its operands hands them to graph_add, which says so. */
+mtf_graph *graph_of(int n, mtf_tensor *const *ts);
+
 /* "[batch=8 io=4]" in one of a few static buffers of the thread. */
 const char *shape_text(const mtf_shape *s);
 bool shape_equal(const mtf_shape *a, const mtf_shape *b);

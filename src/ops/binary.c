@@ -6,8 +6,9 @@
 
 static mtf_tensor *build(const op *row, mtf_tensor *x, mtf_tensor *y)
 {
-    if (!x || !y) return NULL;
-    return graph_add(x->node->graph, row, NULL, 2, (mtf_tensor *[]){x, y}, NULL);
+    mtf_tensor *const in[] = {x, y};
+    mtf_graph *g = graph_of(2, in);
+    return g ? graph_add(g, row, NULL, 2, in, NULL) : NULL;
 }
 
 /* Equal shapes, a trailing, a leading and a crossing broadcast, a scalar. */
@@ -106,14 +107,17 @@ GRADIENT(div)
 }
 ROW(div, "out = x / y", tile_infer_float2, sample_positive, linear_in_first)
 
-/* x^y = e^(y log x) in double, so that an f32 keeps its precision; signs and zeros by cases. */
+/* x^y = e^(y log |x|) in double, so that an f32 keeps its precision; signs, zeros and infinities as
+ * in C's pow. Whole and odd are asked with floor: a conversion to an integer is undefined for large
+ * exponents. */
 static inline __attribute__((always_inline)) double power(double x, double y)
 {
-    const double half = 0.5 * y, whole = y - 2.0 * (double)(int64_t)half;
-    const bool integer = y == (double)(int64_t)y, odd = integer && (whole == 1.0 || whole == -1.0);
-    const double magnitude = vexp(y * vlog(x < 0 ? -x : x));
-    const double nan = __builtin_nan("");
-    double r = x < 0 ? (integer ? (odd ? -magnitude : magnitude) : nan) : magnitude;
+    const double a = __builtin_fabs(x), half = 0.5 * y;
+    const bool whole = y == __builtin_floor(y), odd = whole && half != __builtin_floor(half);
+    const double magnitude = a == 1.0 ? 1.0 : vexp(y * vlog(a));
+    const bool undefined = x < 0 && a < __builtin_inf() && !whole;
+    double r = odd ? __builtin_copysign(magnitude, x) : magnitude;
+    r = undefined ? __builtin_nan("") : r;
     return y == 0 ? 1.0 : r;
 }
 
@@ -123,7 +127,9 @@ GRADIENT(pow)
     mtf_graph *g = n->graph;
     mtf_tensor *x = n->in[0], *y = n->in[1], *out = &n->out[0];
     mtf_tensor *zero = mtf_constant(g, 0.0, MTF_SCALAR, x->dtype);
+    /* x^0 is 1 everywhere, also at 0, where 0 * 0^-1 would be NaN. */
     mtf_tensor *slope = mtf_mul(y, mtf_pow(x, mtf_offset(y, -1.0)));
+    slope = mtf_where(mtf_equal(y, zero), zero, slope);
     dx[0] = tile_reduce_to(mtf_mul(dy[0], slope), x);
     mtf_tensor *safe = mtf_where(mtf_greater(x, zero), x, mtf_offset(zero, 1.0));
     dx[1] = tile_reduce_to(mtf_mul(dy[0], mtf_mul(out, mtf_log(safe))), y);

@@ -6,8 +6,9 @@
 
 static mtf_tensor *build(const op *row, mtf_tensor *x, mtf_tensor *y)
 {
-    if (!x || !y) return NULL;
-    return graph_add(x->node->graph, row, NULL, 2, (mtf_tensor *[]){x, y}, NULL);
+    mtf_tensor *const in[] = {x, y};
+    mtf_graph *g = graph_of(2, in);
+    return g ? graph_add(g, row, NULL, 2, in, NULL) : NULL;
 }
 
 static bool infer_compare(mtf_graph *g, mtf_node *n)
@@ -180,6 +181,7 @@ const op op_where = {
 
 mtf_tensor *mtf_where(mtf_tensor *condition, mtf_tensor *a, mtf_tensor *b)
 {
-    if (!condition || !a || !b) return NULL;
-    return graph_add(a->node->graph, &op_where, NULL, 3, (mtf_tensor *[]){condition, a, b}, NULL);
+    mtf_tensor *const in[] = {condition, a, b};
+    mtf_graph *g = graph_of(3, in);
+    return g ? graph_add(g, &op_where, NULL, 3, in, NULL) : NULL;
 }

@@ -39,7 +39,7 @@ static bool linear(const mtf_node *n, unsigned mask)
             TILE_1(float, float, expr);                                                            \
         } else {                                                                                   \
             const double c = v;                                                                    \
-            TILE_1(int32_t, int32_t, expr);                                                        \
+            TILE_1(int32_t, int32_t, tile_to_i32(expr));                                           \
         }                                                                                          \
     }                                                                                              \
     TILE_VARIANTS(name)
@@ -50,6 +50,12 @@ static const mtf_shape ab = {.rank = 2, .dim = {{"a", 4}, {"b", 6}}};
 
 NUMBER_TILE(scale_tile, x *c)
 
+/* A scaled integer is truncated, so that a sum of them is not the scaled sum. */
+static bool scale_linear(const mtf_node *n, unsigned mask)
+{
+    return mask == 1 && n->out[0].dtype != MTF_I32;
+}
+
 static void scale_grad(mtf_node *n, mtf_tensor *const *dy, mtf_tensor **dx)
 {
     dx[0] = mtf_scale(dy[0], value_of(n));
@@ -57,6 +63,7 @@ static void scale_grad(mtf_node *n, mtf_tensor *const *dy, mtf_tensor **dx)
 
 static mtf_tensor *scale_sample(mtf_graph *g, int k)
 {
+    if (k == 1) return mtf_scale(mtf_reduce_sum(sample_integers(g, ab), MTF_SCALAR), 0.5);
     return k < 1 ? mtf_scale(sample_normal(g, ab), -1.5) : NULL;
 }
 
@@ -68,7 +75,7 @@ const op op_scale = {
     .attr_size = sizeof(number_attr),
     .fields = number_fields,
     .infer = tile_infer_number1,
-    .linear = linear,
+    .linear = scale_linear,
     .grad = scale_grad,
     .tile = scale_tile,
     .sample = scale_sample,
@@ -153,13 +160,6 @@ typedef struct cast_attr {
 
 static const op_field cast_fields[] = {OP_FIELD(cast_attr, type, FIELD_DTYPE), {0}};
 
-/* To i32 truncates towards zero and saturates; NaN becomes 0. To bool: is it not zero. */
-static inline __attribute__((always_inline)) int32_t to_i32(double x)
-{
-    if (x != x) return 0;
-    return x >= 2147483647.0 ? INT32_MAX : x <= -2147483648.0 ? INT32_MIN : (int32_t)x;
-}
-
 #define CAST_FROM(T)                                                                               \
     do {                                                                                           \
         switch (t->dtype) {                                                                        \
@@ -170,7 +170,7 @@ static inline __attribute__((always_inline)) int32_t to_i32(double x)
             TILE_1(T, double, x);                                                                  \
             break;                                                                                 \
         case MTF_I32:                                                                              \
-            TILE_1(T, int32_t, to_i32((double)x));                                                 \
+            TILE_1(T, int32_t, tile_to_i32((double)x));                                            \
             break;                                                                                 \
         default:                                                                                   \
             TILE_1(T, uint8_t, x != 0);                                                            \

@@ -231,17 +231,23 @@ static mtf_tensor *without_private_dims(int n, mtf_tensor *const *xs, int i,
     return kept.rank == xs[i]->shape.rank ? xs[i] : mtf_reduce_sum(xs[i], kept);
 }
 
-static bool all_there(int n, mtf_tensor *const *xs)
+static bool all_there(mtf_graph *g, int n, mtf_tensor *const *xs)
 {
-    for (int i = 0; i < n; i++)
-        if (!xs[i]) return false;
-    return n > 0;
+    for (int i = 0; i < n; i++) {
+        if (xs[i] && xs[i]->node->graph == g) continue;
+        if (xs[i])
+            graph_fail(g, "einsum: operand '%s' belongs to another graph", xs[i]->node->name);
+        else
+            graph_fail(g, "einsum: operand %d is NULL", i);
+        return false;
+    }
+    return true;
 }
 
 mtf_tensor *mtf_einsum(int n, mtf_tensor *const *xs, mtf_shape output)
 {
-    if (!all_there(n, xs)) return NULL;
-    mtf_graph *g = xs[0]->node->graph;
+    mtf_graph *g = graph_of(n, xs);
+    if (!g || !all_there(g, n, xs)) return NULL;
     if (n > KERNEL_MAX_IN)
         return graph_fail(g, "einsum: %d operands; at most %d are possible", n, KERNEL_MAX_IN);
     if (!graph_check_shape(g, &output, "einsum")) return NULL;

@@ -171,9 +171,11 @@ const op op_gather = {
 
 mtf_tensor *mtf_gather(mtf_tensor *table, mtf_tensor *indices, const char *dim)
 {
-    if (!table || !indices) return NULL;
-    const gather_attr a = {.dim = graph_intern(table->node->graph, dim)};
-    return graph_add(table->node->graph, &op_gather, NULL, 2, (mtf_tensor *[]){table, indices}, &a);
+    mtf_tensor *const in[] = {table, indices};
+    mtf_graph *g = graph_of(2, in);
+    if (!g) return NULL;
+    const gather_attr a = {.dim = graph_intern(g, dim)};
+    return graph_add(g, &op_gather, NULL, 2, in, &a);
 }
 
 /* ---- scatter_add ---- */
@@ -347,10 +349,11 @@ const op op_scatter_add = {
 mtf_tensor *mtf_scatter_add(mtf_tensor *updates, mtf_tensor *indices, const char *dim,
                             mtf_shape output)
 {
-    if (!updates || !indices) return NULL;
-    mtf_graph *g = updates->node->graph;
+    mtf_tensor *const in[] = {updates, indices};
+    mtf_graph *g = graph_of(2, in);
+    if (!g) return NULL;
     const scatter_attr a = {.dim = graph_intern(g, dim), .output = output};
-    return graph_add(g, &op_scatter_add, NULL, 2, (mtf_tensor *[]){updates, indices}, &a);
+    return graph_add(g, &op_scatter_add, NULL, 2, in, &a);
 }
 
 /* ---- one_hot ---- */
@@ -386,7 +389,7 @@ static void put(const kernel_view *v, int64_t at, double x)
         ((double *)v->data)[at] = x;
         break;
     case MTF_I32:
-        ((int32_t *)v->data)[at] = (int32_t)x;
+        ((int32_t *)v->data)[at] = tile_to_i32(x);
         break;
     default:
         ((uint8_t *)v->data)[at] = x != 0;

@@ -24,7 +24,14 @@ static bool infer(mtf_graph *g, mtf_node *n)
     n->out[0].shape = n->in[0]->shape;
     n->out[0].dtype = n->in[0]->dtype;
     a->at = shape_find(&n->in[0]->shape, a->dim);
-    if (a->at >= 0) return true;
+    if (a->at >= 0) {
+        /* Offsets beyond the dim are equal to nearer ones, which cannot overflow. */
+        const int64_t size = n->in[0]->shape.dim[a->at].size;
+        if (a->wrap) a->offset %= size;
+        if (a->offset > size) a->offset = size;
+        if (a->offset < -size) a->offset = -size;
+        return true;
+    }
     graph_fail(g, "shift '%s': no dim is called %s in %s", n->name, a->dim,
                shape_text(&n->in[0]->shape));
     return false;

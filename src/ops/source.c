@@ -101,8 +101,11 @@ const op op_assign = {
 
 mtf_tensor *mtf_assign(mtf_tensor *variable, mtf_tensor *value)
 {
-    if (!variable || !value) return NULL;
-    return graph_add(value->node->graph, &op_assign, NULL, 1, &value, &(assign_attr){variable});
+    mtf_graph *g = graph_of(2, (mtf_tensor *[]){variable, value});
+    if (!g) return NULL;
+    if (!variable || variable->node->graph != g)
+        return graph_fail(g, "assign: the variable is NULL or of another graph");
+    return graph_add(g, &op_assign, NULL, 1, &value, &(assign_attr){variable});
 }
 
 mtf_tensor *graph_initial_assign(mtf_graph *g, mtf_tensor *variable)
@@ -147,7 +150,7 @@ static void constant_tile(const tile_args *t)
             ((double *)t->out)[i] = v;
             break;
         case MTF_I32:
-            ((int32_t *)t->out)[i] = (int32_t)v;
+            ((int32_t *)t->out)[i] = tile_to_i32(v);
             break;
         default:
             ((uint8_t *)t->out)[i] = v != 0;

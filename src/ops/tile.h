@@ -19,6 +19,14 @@
 #define TILE_LOOP _Pragma("GCC ivdep")
 #endif
 
+/* A number as i32: truncated towards zero, saturated; NaN is 0. A plain conversion would be
+ * undefined for what does not fit. */
+static inline __attribute__((always_inline)) int32_t tile_to_i32(double x)
+{
+    if (x != x) return 0;
+    return x >= 2147483647.0 ? INT32_MAX : x <= -2147483648.0 ? INT32_MIN : (int32_t)x;
+}
+
 /* o[i] = expr(x) with x of type T and o of type O. */
 #define TILE_1(T, O, expr)                                                                         \
     do {                                                                                           \

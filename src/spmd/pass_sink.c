@@ -4,7 +4,6 @@
  * fewer; on the way it may pass work of equal size. A view costs nothing, so every sum passes it:
  * two that meet behind views of different names can join, and a gradient's sum stands where its
  * bucket can take it. No move raises bytes or calls. */
-#include "base/fault.h"
 #include "spmd/program.h"
 
 static bool is_sum(const instr *i)
@@ -22,6 +21,22 @@ static bool may_carry(const instr *i)
 {
     if ((i->kind != INSTR_COMPUTE && i->kind != INSTR_VIEW) || i->nout != 1) return false;
     return !i->out[0]->pending || i->out[0]->combine == COMBINE_SUM;
+}
+
+/* May `i` work on partial values over `axes` of its operands in `mask`? Not where its work is cut
+ * over one of the axes: each processor would do its own part with its own share of the sum, and the
+ * rest of both would be lost. Not beside another partial operand: a product of sums is not the sum
+ * of products. */
+static bool mixes_nothing(const instr *i, unsigned mask, split axes)
+{
+    const unsigned over = split_mask(axes);
+    for (int d = 0; d < i->nspace; d++)
+        if (split_mask(i->space[d].split) & over) return false;
+    for (int d = 0; d < i->out[0]->shape.rank; d++)
+        if (split_mask(i->out[0]->split[d]) & over) return false;
+    for (int k = 0; k < i->nin; k++)
+        if (!(mask >> k & 1) && i->in[k]->pending) return false;
+    return true;
 }
 
 /* The one instruction that uses v, or NULL. A fetched value has a further use. */
@@ -70,8 +85,9 @@ static bool pays(const mtf_program *p, const value *v, split axes, int64_t bytes
     const instr *user = only_user(v);
     if (!user || !may_carry(user)) return false;
     const unsigned alone = position_of(user, v), all = sums_over(user, axes, v);
+    if (!mixes_nothing(user, all, axes)) return false;
     if (all != alone && joins(p, user, all)) return true;
-    if (!op_linear(user->node, alone)) return false;
+    if (!op_linear(user->node, alone) || !mixes_nothing(user, alone, axes)) return false;
     const int64_t after = bytes_of(p, user->out[0]);
     if (after != bytes) return after < bytes;
     return pays(p, user->out[0], axes, bytes);
@@ -120,20 +136,13 @@ static bool try_move(mtf_program *p, instr *i)
         if (!is_sum(v->def) || v->uses != (int)__builtin_popcount(position_of(i, v))) continue;
         const split axes = v->def->axes;
         const unsigned all = sums_over(i, axes, v), alone = position_of(i, v);
-        const bool joint = all != alone && joins(p, i, all);
+        const bool joint = all != alone && joins(p, i, all) && mixes_nothing(i, all, axes);
+        if (!joint && !mixes_nothing(i, alone, axes)) continue;
         if (!joint && !moves_alone(p, i, v, axes)) continue;
         move_behind(p, i, joint ? all : alone, axes);
         return true;
     }
     return false;
-}
-
-static void plant_wrong_axis(mtf_program *p)
-{
-    for (instr *i = p->first; i; i = i->next) {
-        if (i->kind != INSTR_ALL_REDUCE) continue;
-        if (p->mesh->naxes > 1) i->axes.axis[0] = (int8_t)((i->axes.axis[0] + 1) % p->mesh->naxes);
-    }
 }
 
 void pass_sink(mtf_program *p)
@@ -142,6 +151,5 @@ void pass_sink(mtf_program *p)
     for (instr *i = p->first; i; i = i->next)
         while (try_move(p, i))
             continue;
-    if (FAULT(FAULT_WRONG_AXIS)) plant_wrong_axis(p);
     program_count(p);
 }

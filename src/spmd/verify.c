@@ -18,9 +18,15 @@ static unsigned split_axes_of(const value *v)
 
 static void check_pending(const instr *i, const char *stage)
 {
-    unsigned mask = 0;
-    for (int k = 0; k < i->nin; k++)
+    unsigned mask = 0, axes = 0, cut = 0;
+    for (int k = 0; k < i->nin; k++) {
+        axes |= i->in[k]->pending;
         if (i->in[k]->pending) mask |= 1u << k;
+    }
+    for (int d = 0; d < i->nspace; d++)
+        cut |= split_mask(i->space[d].split);
+    MTF_CHECK(!(axes & cut), "after %s: %s '%s' is cut over an axis of its partial operands", stage,
+              instr_name(i), i->node->name);
     if (!mask || i->kind == INSTR_ALL_REDUCE || i->kind == INSTR_REDUCE_SCATTER) return;
     MTF_CHECK(i->kind == INSTR_COMPUTE || i->kind == INSTR_VIEW,
               "after %s: %s '%s' reads a partial value", stage, instr_name(i), i->node->name);
@@ -70,7 +76,8 @@ void program_verify(mtf_program *p, const char *stage)
             MTF_CHECK(!defined[i->out[k]->id], "after %s: %%%d is defined twice", stage,
                       i->out[k]->id);
             defined[i->out[k]->id] = true;
-            split_axes_of(i->out[k]);
+            MTF_CHECK(!(split_axes_of(i->out[k]) & i->out[k]->pending),
+                      "after %s: %%%d is cut and partial over one axis", stage, i->out[k]->id);
         }
     }
     for (int k = 0; k < p->nfetches; k++) {

@@ -2,9 +2,8 @@
 # The front door. CMake does the work; see README.md.
 PREFIX ?= /usr/local
 JOBS   ?= $(shell nproc)
-CTEST   = ctest --output-on-failure --timeout 300 -j2
 
-.PHONY: all build demo test test-all install format clean
+.PHONY: all build demo test test-all install format golden clean
 
 all: build
 
@@ -25,6 +24,10 @@ test-all:
 
 install: build
 	@cmake --install build --prefix $(PREFIX)
+
+# Rewrites the golden files from what the tests find now; look at the difference before a commit.
+golden: build
+	@MTF_UPDATE_GOLDEN=1 ctest --test-dir build -j2 -LE mpi >/dev/null; git status --short tests/golden
 
 format:
 	@scripts/check-format --fix

@@ -13,5 +13,7 @@ set(mtf_private_libs "-lyaml -ljansson -lpthread -ldl -lm")
 if(ONEDNN_LIBRARY)
   string(APPEND mtf_private_libs " -ldnnl")
 endif()
+# Relative to the file itself, so that `cmake --install --prefix` may name any folder.
+file(RELATIVE_PATH mtf_prefix_from_pc /prefix/${CMAKE_INSTALL_LIBDIR}/pkgconfig /prefix)
 configure_file(cmake/mtf.pc.in mtf.pc @ONLY)
 install(FILES ${CMAKE_BINARY_DIR}/mtf.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)

@@ -54,10 +54,6 @@ typedef enum mtf_activation { MTF_RELU, MTF_GELU } mtf_activation;
  * wo [d_ff d_model]; shape of x. */
 mtf_tensor *mtf_feed_forward(mtf_tensor *x, mtf_tensor *wi, mtf_tensor *wo, mtf_activation a);
 
-/* What keeps queries from later keys: [query memory], 0 where query's index >= memory's, else
- * -1e9. To be added to scores. */
-mtf_tensor *mtf_causal_bias(mtf_graph *g, mtf_dim query, mtf_dim memory, mtf_dtype type);
-
 /* softmax over `memory` of (q k / sqrt(size of d_kv) + bias), dropped out, times v.
  * q [.. length heads d_kv], k and v [.. memory heads d_kv]; `memory` and `d_kv` name the dims.
  * `bias` may be NULL. The dropout is called "weights". Shape of q. */

@@ -32,6 +32,10 @@ mtf_tensor *mtf_constant(mtf_graph *g, double value, mtf_shape shape, mtf_dtype 
 /* out[d] = d, for f32, f64 or i32. */
 mtf_tensor *mtf_range(mtf_graph *g, mtf_dim dim, mtf_dtype type);
 
+/* What keeps queries from later keys: [query memory], 0 where query's index >= memory's, else -1e9.
+ * To be added to the scores of attention. f32, f64. */
+mtf_tensor *mtf_causal_bias(mtf_graph *g, mtf_dim query, mtf_dim memory, mtf_dtype type);
+
 /* Random tensors. A value depends on the seed of the run, the name's path, the step of the run and
  * the element's global index, never on mesh or layout (DESIGN 7). Types f32 and f64. */
 mtf_tensor *mtf_random_uniform(mtf_graph *g, const char *name, mtf_shape shape, mtf_dtype type,

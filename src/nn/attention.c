@@ -4,15 +4,6 @@
 
 #include "mtf/nn.h"
 
-/* From two ranges, which know the offsets of their blocks, whichever dim is split. */
-mtf_tensor *mtf_causal_bias(mtf_graph *g, mtf_dim query, mtf_dim memory, mtf_dtype type)
-{
-    mtf_tensor *allowed =
-        mtf_greater_equal(mtf_range(g, query, MTF_I32), mtf_range(g, memory, MTF_I32));
-    return mtf_where(allowed, mtf_constant(g, 0.0, MTF_SCALAR, type),
-                     mtf_constant(g, -1e9, MTF_SCALAR, type));
-}
-
 /* q's shape with d_kv replaced by `memory`, dims in the order [.. heads length memory]: the order
  * in which the product of the last two dims is one matrix per sequence and head. */
 static mtf_shape scores_shape(const mtf_tensor *q, const mtf_tensor *k, const char *memory,

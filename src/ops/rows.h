@@ -15,6 +15,7 @@
     F(assign)                                                                                      \
     F(constant)                                                                                    \
     F(range)                                                                                       \
+    F(causal_bias)                                                                                 \
     F(random_uniform)                                                                              \
     F(random_normal)                                                                               \
     F(random_truncated_normal)                                                                     \

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/check.h"
+#include "base/fault.h"
 #include "spmd/program.h"
 
 /* A gathered or sliced copy of a value, so that it is made once. */
@@ -205,12 +206,15 @@ static value *operand(lowering *l, const mtf_node *n, const space *s, int k)
 }
 
 /* Axes over which the result is partial, and how its parts combine. */
-static unsigned pending_axes(const space *s, combine *how)
+static unsigned pending_axes(const space *s, int naxes, combine *how)
 {
     static const combine by_role[] = {
         [ROLE_SUM] = COMBINE_SUM, [ROLE_MAX] = COMBINE_MAX, [ROLE_MIN] = COMBINE_MIN};
-    unsigned mask = 0;
+    unsigned mask = 0, used = 0;
+    for (int i = 0; i < s->n; i++) used |= split_mask(s->split[i]);
     for (int i = 0; i < s->n; i++) {
+        if (FAULT(FAULT_NORM_REPLICAS) && s->role[i] == ROLE_SUM)
+            mask |= ((1u << naxes) - 1) & ~used; /* replicas are added as if they were parts */
         if (s->role[i] == ROLE_MAP || s->role[i] == ROLE_WHOLE || !s->split[i].n) continue;
         mask |= split_mask(s->split[i]);
         *how = by_role[s->role[i]];
@@ -238,7 +242,7 @@ static void emit_compute(lowering *l, const mtf_node *n, const space *s)
         value *v = program_value(l->p, &n->out[o], shape);
         for (int i = 0; i < shape->rank; i++)
             v->split[i] = s->split[space_find(s, shape->dim[i].name)];
-        v->pending = pending_axes(s, &v->combine);
+        v->pending = pending_axes(s, l->p->mesh->naxes, &v->combine);
         c->out[o] = v;
     }
     for (int o = 0; o < n->nout; o++) {

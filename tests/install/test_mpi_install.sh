@@ -28,7 +28,7 @@ grep -q '"losses":\[' shared.json
 
 "$prefix/bin/mtf" --version | grep -q '^mtf '
 if command -v mpirun.openmpi >/dev/null && ls "$lib"/mtf/libmtf_openmpi.so >/dev/null 2>&1; then
-    "$MTF_SOURCE_DIR/scripts/mpirun" openmpi 2 ./with-static --mesh "rows:2" --layout batch:rows \
+    LD_LIBRARY_PATH=$lib "$MTF_SOURCE_DIR/scripts/mpirun" openmpi 2 ./with-shared --mesh "rows:2" --layout batch:rows \
         --steps 3 --json >mpi.json
     grep -q '"losses":\[' mpi.json
 fi

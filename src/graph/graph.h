@@ -82,6 +82,9 @@ bool shape_equal(const mtf_shape *a, const mtf_shape *b);
 /* Position of an interned name, or -1. */
 int shape_find(const mtf_shape *s, const char *interned);
 
+/* Aborts with a message where an invariant of the graph is broken. */
+void graph_verify(const mtf_graph *g);
+
 /* Prints one node as in mtf_graph_print. */
 void node_print(const mtf_node *n, FILE *f);
 

@@ -211,7 +211,8 @@ static unsigned pending_axes(const space *s, int naxes, combine *how)
     static const combine by_role[] = {
         [ROLE_SUM] = COMBINE_SUM, [ROLE_MAX] = COMBINE_MAX, [ROLE_MIN] = COMBINE_MIN};
     unsigned mask = 0, used = 0;
-    for (int i = 0; i < s->n; i++) used |= split_mask(s->split[i]);
+    for (int i = 0; i < s->n; i++)
+        used |= split_mask(s->split[i]);
     for (int i = 0; i < s->n; i++) {
         if (FAULT(FAULT_NORM_REPLICAS) && s->role[i] == ROLE_SUM)
             mask |= ((1u << naxes) - 1) & ~used; /* replicas are added as if they were parts */

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "spmd/program.h"
 
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/check.h"
@@ -120,26 +122,63 @@ static mtf_program *start(mtf_graph *g, const mtf_mesh *m, const mtf_layout *l, 
     return p;
 }
 
+/* MTF_DUMP names a folder: the graph and the program after every stage are written there. */
+static FILE *open_dump(const mtf_program *p, int number, const char *stage)
+{
+    const char *folder = getenv("MTF_DUMP");
+    if (!folder || !*folder) return NULL;
+    char path[4096];
+    snprintf(path, sizeof path, "%s/%s-%d-%s.txt", folder, p->name, number, stage);
+    FILE *f = fopen(path, "w");
+    if (!f) fprintf(stderr, "mtf: warning: MTF_DUMP: '%s' cannot be written\n", path);
+    return f;
+}
+
+static void end_stage(mtf_program *p, int number, const char *stage)
+{
+    program_verify(p, stage);
+    FILE *f = open_dump(p, number, stage);
+    if (!f) return;
+    mtf_program_print(p, f);
+    fclose(f);
+}
+
+static void dump_graph(const mtf_program *p)
+{
+    FILE *f = open_dump(p, 0, "graph");
+    if (!f) return;
+    mtf_graph_print(p->graph, f);
+    fclose(f);
+}
+
+typedef struct stage {
+    const char *name;
+    void (*run)(mtf_program *p);
+} stage;
+
+static const stage stages[] = {{"share", pass_share},
+                               {"sink", pass_sink},
+                               {"scatter", pass_scatter},
+                               {"bucket", pass_bucket},
+                               {"memory", plan_memory}};
+
 mtf_program *mtf_compile(mtf_graph *g, const mtf_mesh *m, const mtf_layout *l, const mtf_request *r,
                          mtf_err *err)
 {
     if (mtf_graph_status(g, err) != MTF_OK) return NULL;
+    graph_verify(g);
     mtf_program *p = start(g, m, l, r->name);
+    dump_graph(p);
     if (partition(p, r, err) != MTF_OK) {
         mtf_program_free(&p);
         return NULL;
     }
-    program_verify(p, "partition");
-    pass_share(p);
-    program_verify(p, "share");
-    pass_sink(p);
-    program_verify(p, "sink");
-    pass_scatter(p);
-    program_verify(p, "scatter");
-    if (!r->no_buckets) pass_bucket(p);
-    program_verify(p, "bucket");
-    plan_memory(p);
-    program_verify(p, "memory");
+    end_stage(p, 1, "partition");
+    for (int i = 0; i < (int)(sizeof stages / sizeof *stages); i++) {
+        if (stages[i].run == pass_bucket && r->no_buckets) continue;
+        stages[i].run(p);
+        end_stage(p, i + 2, stages[i].name);
+    }
     return p;
 }
 

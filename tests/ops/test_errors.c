@@ -60,7 +60,7 @@ MISTAKE(too_large, mtf_placeholder(p->g, "t", MTF_SHAPE({"a", INT64_MAX}, {"b", 
 MISTAKE(negative_rank, mtf_placeholder(p->g, "t", (mtf_shape){.rank = -1}, MTF_F32))
 static mtf_tensor *too_many_dims(parts *p)
 {
-    static char names[MTF_MAX_RANK + 1][4];
+    static char names[MTF_MAX_RANK + 1][16];
     mtf_shape s = MTF_SCALAR;
     for (int i = 0; i <= MTF_MAX_RANK; i++) {
         snprintf(names[i], sizeof names[i], "d%d", i);
@@ -73,7 +73,7 @@ static mtf_tensor *too_many_dims(parts *p)
 static mtf_tensor *too_many_dims_together(parts *p)
 {
     mtf_tensor *t[2];
-    static char names[2][8][4];
+    static char names[2][8][16];
     for (int k = 0; k < 2; k++) {
         mtf_shape s = MTF_SCALAR;
         for (int i = 0; i < 8; i++) {

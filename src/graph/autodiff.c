@@ -69,6 +69,10 @@ static bool arguments_right(mtf_graph *g, const mtf_tensor *y, int n, mtf_tensor
             graph_fail(g, "gradients of '%s': argument %d ('%s') is no floating-point tensor",
                        y->node->name, i, xs[i] ? xs[i]->node->name : "NULL");
             return false;
+        } else if (xs[i]->node->graph != g) {
+            graph_fail(g, "gradients of '%s': argument %d ('%s') belongs to another graph",
+                       y->node->name, i, xs[i]->node->name);
+            return false;
         }
     return true;
 }

@@ -101,7 +101,7 @@ const op op_assign = {
 
 mtf_tensor *mtf_assign(mtf_tensor *variable, mtf_tensor *value)
 {
-    mtf_graph *g = graph_of(2, (mtf_tensor *[]){variable, value});
+    mtf_graph *g = graph_of(2, (mtf_tensor *[]){value, variable});
     if (!g) return NULL;
     if (!variable || variable->node->graph != g)
         return graph_fail(g, "assign: the variable is NULL or of another graph");

@@ -16,11 +16,11 @@ lines=$(wc -l <"$folder/first.c")
 command=$(sed -n 's/^    \(cc .*\)$/\1/p' README.md)
 [ -n "$command" ] || failed "does not say how to compile the first program"
 libraries=$(grep -o -- '-l[a-z]*' <<<"$command" | tr '\n' ' ')
-[ -n "$(nm "$MTF_BUILD_DIR/libmtf.a" 2>/dev/null | grep -m1 'U dnnl_')" ] ||
-    libraries=${libraries//-ldnnl/}
+# What this build was made with.
+cached() { sed -n "s/^$1:[A-Z]*=//p" "$MTF_BUILD_DIR/CMakeCache.txt"; }
+case $(cached ONEDNN_LIBRARY) in '' | *NOTFOUND) libraries=${libraries//-ldnnl/} ;; esac
 sanitize=()
-nm "$MTF_BUILD_DIR/libmtf.a" 2>/dev/null | grep -q -m1 'U __asan_init' &&
-    sanitize=(-fsanitize=address,undefined)
+case $(cached MTF_SANITIZE) in '' | OFF) ;; *) sanitize=("-fsanitize=$(cached MTF_SANITIZE)") ;; esac
 # shellcheck disable=SC2086
 cc -std=c17 -Wall -Wextra -Werror "${sanitize[@]}" -Iinclude "$folder/first.c" \
     "$MTF_BUILD_DIR/libmtf.a" $libraries -o "$folder/first" || failed "the first program does not compile"

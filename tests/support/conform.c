@@ -110,7 +110,8 @@ typedef struct sample_graph {
     mtf_feed feed[MAX_FEEDS];
     mtf_tensor *varied[MAX_FEEDS]; /* the float placeholders */
     int varied_feed[MAX_FEEDS];
-    mtf_tensor *loss; /* NULL where the sample is not of a float type */
+    int varied_fetch[MAX_FEEDS]; /* of its gradient; 0: it has none */
+    mtf_tensor *loss;            /* NULL where the sample is not of a float type */
     mtf_tensor *fetch[MAX_FETCHES];
     void *want[MAX_FETCHES], *got[MAX_FETCHES];
     int64_t bytes[MAX_FETCHES];
@@ -178,7 +179,10 @@ static void build(sample_graph *s, mtf_tensor *out)
     s->fetch[s->nfetches++] = s->loss;
     if (s->nvaried && mtf_gradients(s->loss, s->nvaried, s->varied, dx) == MTF_OK)
         for (int i = 0; i < s->nvaried; i++)
-            if (dx[i]) s->fetch[s->nfetches++] = dx[i];
+            if (dx[i]) {
+                s->varied_fetch[i] = s->nfetches;
+                s->fetch[s->nfetches++] = dx[i];
+            }
 }
 
 static sample_graph sample_open(const op *row, int k)
@@ -275,11 +279,9 @@ static void check_gradients(const op *row, int k, sample_graph *s, const mtf_mes
     /* f32 inside a sample leaves rounding noise of 1e-7 / h in the differences. */
     const bool coarse = has_f32(s->g);
     const double step = coarse ? 1e-2 : 1e-4, tolerance = coarse ? 1e-3 : 2e-4;
-    int fetch = 2;
     for (int v = 0; v < s->nvaried; v++) {
-        if (fetch >= s->nfetches) break;
-        if (!shape_equal(&s->fetch[fetch]->shape, &s->varied[v]->shape)) continue;
-        const double *analytic = s->want[fetch++];
+        if (!s->varied_fetch[v]) continue;
+        const double *analytic = s->want[s->varied_fetch[v]];
         double *x = (double *)(uintptr_t)s->feed[s->varied_feed[v]].data;
         for (int64_t i = 0; i < mtf_shape_size(&s->varied[v]->shape); i++) {
             const double at = x[i], h = step;

@@ -59,10 +59,10 @@ static mtf_status check_memory(const mtf_session *s, mtf_err *err)
     if (need <= machine) return MTF_OK;
     return err_set(
         err, MTF_INVALID,
-        "the plan needs %.3f GB of memory (%d processors of %.3f GB each) and the machine "
+        "the plan needs %.3f GB of memory (%d processor%s of %.3f GB) and the machine "
         "has %.3f GB; use a smaller batch or model, a layout that splits more, or more "
         "machines",
-        need / 1e9, here, each / 1e9, machine / 1e9);
+        need / 1e9, here, here == 1 ? "" : "s", each / 1e9, machine / 1e9);
 }
 
 static void allocate(mtf_session *s)

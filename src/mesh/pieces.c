@@ -27,8 +27,11 @@ mtf_status pieces_read(const char *text, const char *what, const char *form, pie
     *out = (pieces){.text = mem_strdup(text)};
     out->piece = mem_alloc(sizeof *out->piece * (strlen(text) / 2 + 1));
     char *rest = NULL;
-    for (char *p = strtok_r(out->text, SEPARATORS, &rest); p; p = strtok_r(NULL, SEPARATORS, &rest))
-        TRY(read_piece(p, text, what, form, &out->piece[out->n++], err));
+    for (char *p = strtok_r(out->text, SEPARATORS, &rest); p;
+         p = strtok_r(NULL, SEPARATORS, &rest)) {
+        TRY(read_piece(p, text, what, form, &out->piece[out->n], err));
+        out->n++;
+    }
     return MTF_OK;
 }
 

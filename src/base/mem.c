@@ -3,9 +3,11 @@
 
 #include <stdarg.h>
 #include <stdatomic.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/check.h"
 
@@ -68,6 +70,26 @@ void mem_free(void *p)
 int64_t mem_count(void)
 {
     return atomic_load_explicit(&allocations, memory_order_relaxed);
+}
+
+/* The number in a file, or the largest where there is none ("max"). */
+static int64_t limit_in(const char *path)
+{
+    long long limit = 0;
+    FILE *f = fopen(path, "r");
+    const bool got = f && fscanf(f, "%lld", &limit) == 1;
+    if (f) fclose(f);
+    return got && limit > 0 ? limit : INT64_MAX;
+}
+
+int64_t mem_machine(void)
+{
+    int64_t bytes = (int64_t)sysconf(_SC_PHYS_PAGES) * (int64_t)sysconf(_SC_PAGESIZE);
+    const int64_t limit[] = {limit_in("/sys/fs/cgroup/memory.max"),
+                             limit_in("/sys/fs/cgroup/memory/memory.limit_in_bytes")};
+    for (int i = 0; i < 2; i++)
+        if (limit[i] < bytes) bytes = limit[i];
+    return bytes;
 }
 
 void mem_grow(void **items, int64_t count, int64_t *capacity, size_t size)

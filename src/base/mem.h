@@ -14,7 +14,8 @@ void *mem_realloc(void *p, size_t bytes); /* as realloc */
 void *mem_aligned(size_t bytes);          /* cleared, aligned to 64 bytes, free with mem_free */
 char *mem_strdup(const char *s);
 void mem_free(void *p);
-int64_t mem_count(void); /* allocations since the process began */
+int64_t mem_count(void);   /* allocations since the process began */
+int64_t mem_machine(void); /* bytes of the machine, or of the container that we run in */
 
 /* Grows `*items` so that one more element of `size` bytes fits; doubles the capacity. */
 void mem_grow(void **items, int64_t count, int64_t *capacity, size_t size);

@@ -30,7 +30,8 @@ bool cli_is_root(void);
 bool cli_parse(const command *c, const option_table *t, int argc, char **argv, void *values,
                option_args *args, int least, int most, int *code);
 
-/* A configuration from its file, --set and --mesh, --layout where they were given (NULL: not). */
+/* A configuration from its file, --set and --mesh, --layout where they were given (NULL: not). In a
+ * job rank 0 reads the file. Call mtf_launch first. Collective. */
 mtf_status cli_config(const char *path, const option_list *set, const char *mesh,
                       const char *layout, config *c, mtf_err *err);
 

@@ -7,6 +7,7 @@
 #include "base/mem.h"
 #include "base/utf8.h"
 #include "cli/cli.h"
+#include "exec/job.h"
 #include "mtf/session.h"
 
 bool cli_is_root(void)
@@ -74,15 +75,39 @@ bool cli_parse(const command *c, const option_table *t, int argc, char **argv, v
     return false;
 }
 
-mtf_status cli_config(const char *path, const option_list *set, const char *mesh,
-                      const char *layout, config *c, mtf_err *err)
+/* In a job the root reads for all: a pipe has one reader, and no rank can see another file. */
+static mtf_status read_for_all(const char *path, config *c, mtf_err *err)
 {
-    TRY(config_read(c, path, err));
+    int ranks = 1, rank = 0;
+    TRY(mtf_launch(&ranks, &rank, err));
+    if (ranks == 1) return config_read(c, path, err);
+    char *text = NULL;
+    size_t read = 0;
+    TRY(job_agree(rank == 0 ? config_load(path, &text, &read, err) : MTF_OK, err));
+    int64_t bytes = (int64_t)read;
+    mtf_status st = job_broadcast(&bytes, sizeof bytes, err);
+    if (!text) text = mem_zalloc((size_t)bytes + 1);
+    if (st == MTF_OK) st = job_broadcast(text, bytes, err);
+    if (st == MTF_OK) st = config_parse(c, path, text, (size_t)bytes, err);
+    mem_free(text);
+    return st;
+}
+
+static mtf_status change_config(const option_list *set, const char *mesh, const char *layout,
+                                config *c, mtf_err *err)
+{
     for (int64_t i = 0; i < set->count; i++)
         TRY(config_set(c, set->items[i], err));
     if (mesh) TRY(options_set(&config_options, c, "mesh", mesh, err));
     if (layout) TRY(options_set(&config_options, c, "layout", layout, err));
     return config_check(c, err);
+}
+
+mtf_status cli_config(const char *path, const option_list *set, const char *mesh,
+                      const char *layout, config *c, mtf_err *err)
+{
+    TRY(read_for_all(path, c, err));
+    return job_agree(change_config(set, mesh, layout, c, err), err);
 }
 
 mtf_status cli_flush(mtf_err *err)

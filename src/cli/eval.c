@@ -62,6 +62,7 @@ static int run_eval_command(int argc, char **argv)
                            .strict = o.strict};
     mtf_status st = mtf_launch(NULL, NULL, &err);
     if (st == MTF_OK) st = run_open(args.items[0], &q, &r, &err);
+    cli_warn(&r.warning);
     if (st == MTF_OK) st = run_evaluate(&r, o.data, &e, &err);
     if (st == MTF_OK && cli_is_root()) print(&e, o.json);
     if (st == MTF_OK) st = cli_flush(&err);

@@ -110,6 +110,7 @@ static int run_generate_command(int argc, char **argv)
                             .seed = (uint64_t)o.seed};
     mtf_status st = mtf_launch(NULL, NULL, &err);
     if (st == MTF_OK) st = run_open(args.items[0], &q, &r, &err);
+    cli_warn(&r.warning);
     if (st == MTF_OK) st = run_generate(&r, &s, &text, &bytes, &err);
     if (st == MTF_OK && cli_is_root()) print(text, bytes, &o);
     if (st == MTF_OK) st = cli_flush(&err);

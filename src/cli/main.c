@@ -17,6 +17,7 @@ const int command_count = sizeof commands / sizeof *commands;
 
 static int print_help(void)
 {
+    if (!cli_is_root()) return 0;
     printf("mtf: distributed tensor programs with named dimensions, meshes and layouts\n\n"
            "usage: mtf COMMAND [ARGUMENTS]\n\n");
     for (int i = 0; i < command_count; i++)
@@ -28,6 +29,7 @@ static int print_help(void)
 
 static int print_version(void)
 {
+    if (!cli_is_root()) return 0;
     printf("mtf %s\ncommit: %s\ncompiler: %s\ninstruction set: %s\noneDNN: %s\nMPI: %s\n",
            version_text(), version_commit(), version_compiler(), isa_name(isa_best()),
            gemm_library(), comm_library());

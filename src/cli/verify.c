@@ -73,6 +73,9 @@ static int run(int argc, char **argv)
         st =
             err_set(&err, MTF_INVALID, "verify compares inside one process; run it without mpirun");
     if (st == MTF_OK) st = cli_config(args.items[0], &o.set, mesh, layout, &c, &err);
+    if (st == MTF_OK && !c.mesh[0])
+        st = err_set(&err, MTF_INVALID,
+                     "verify needs a mesh to compare with one processor; add --mesh MESH");
     if (st == MTF_OK)
         st = verify_run(&c, c.mesh, c.layout, o.strict, (int)o.threads, o.tolerance, &r, &warning,
                         &err);

@@ -35,19 +35,34 @@ static mtf_status open_comm(mtf_session *s, mtf_err *err)
     return MTF_OK;
 }
 
-/* Physical memory of the machine, shared by the processors that this process hosts. */
+/* Ranks that the launcher put on this machine; 1 where it does not say. */
+static int local_ranks(void)
+{
+    static const char *const names[] = {"OMPI_COMM_WORLD_LOCAL_SIZE", "MPI_LOCALNRANKS",
+                                        "SLURM_NTASKS_PER_NODE"};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        const char *text = getenv(names[i]);
+        const int n = text ? atoi(text) : 0;
+        if (n > 0) return n;
+    }
+    return 1;
+}
+
+/* What the machine has is shared by all processors on it: those that this process hosts, and those
+ * of the other ranks that the launcher put here. */
 static mtf_status check_memory(const mtf_session *s, mtf_err *err)
 {
-    const double machine = (double)sysconf(_SC_PHYS_PAGES) * (double)sysconf(_SC_PAGESIZE);
-    const double each = (double)(s->state_bytes + s->slab_bytes + s->scratch_bytes);
-    const double need = each * s->nhosted + (double)s->work_bytes * pool_threads(s->pool);
+    const double machine = (double)mem_machine();
+    const int here = s->nhosted * (s->nhosted == comm_size(s->comm) ? 1 : local_ranks());
+    const double each = (double)s->state_bytes + (double)s->slab_bytes + (double)s->scratch_bytes;
+    const double need = each * here + (double)s->work_bytes * pool_threads(s->pool);
     if (need <= machine) return MTF_OK;
     return err_set(
         err, MTF_INVALID,
-        "the plan needs %.3f GB of memory (%d processors of %.3f GB each) and the machine "
+        "the plan needs %.3f GB of memory (%d processor%s of %.3f GB) and the machine "
         "has %.3f GB; use a smaller batch or model, a layout that splits more, or more "
         "machines",
-        need / 1e9, s->nhosted, each / 1e9, machine / 1e9);
+        need / 1e9, here, here == 1 ? "" : "s", each / 1e9, machine / 1e9);
 }
 
 static void allocate(mtf_session *s)
@@ -89,19 +104,6 @@ static mtf_status prepare(mtf_session *s, int nprograms, mtf_program *const *pro
         TRY(session_bind(s, &s->bound[i], programs[i], err));
     }
     return check_memory(s, err);
-}
-
-/* Ranks that the launcher put on this machine; 1 where it does not say. */
-static int local_ranks(void)
-{
-    static const char *const names[] = {"OMPI_COMM_WORLD_LOCAL_SIZE", "MPI_LOCALNRANKS",
-                                        "SLURM_NTASKS_PER_NODE"};
-    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
-        const char *text = getenv(names[i]);
-        const int n = text ? atoi(text) : 0;
-        if (n > 0) return n;
-    }
-    return 1;
 }
 
 /* As many as this process may use, and no more than its share of the machine. */

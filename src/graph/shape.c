@@ -111,8 +111,9 @@ bool graph_check_shape(mtf_graph *g, mtf_shape *s, const char *what)
                 return false;
             }
     }
-    if (size > 4e18) {
-        graph_fail(g, "%s: the shape %s has more than 2^62 elements", what, shape_text(s));
+    /* Bytes of thousands of such tensors still fit in an int64_t. */
+    if (size > 0x1p48) {
+        graph_fail(g, "%s: the shape %s has more than 2^48 elements", what, shape_text(s));
         return false;
     }
     return true;

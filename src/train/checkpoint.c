@@ -80,11 +80,12 @@ static mtf_status write_all(mtf_session *s, const checkpoint *c, const char *tmp
     TRY(comm_agree(s->comm, st, err));
     if (!file) st = safetensors_open_write(tmp, &file, err);
     st = comm_agree(s->comm, st, err);
-    for (int i = 0; i < c->count && file; i++)
+    const bool opened = st == MTF_OK; /* everywhere, or nowhere */
+    for (int i = 0; opened && i < c->count; i++)
         st = write_variable(s, c->variables[i], file, st, err);
     if (st == MTF_OK)
         st = safetensors_finish(&file, err);
-    else if (file)
+    else
         safetensors_close(&file);
     return comm_agree(s->comm, st, err);
 }

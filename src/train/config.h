@@ -59,6 +59,9 @@ void config_free(config *c);
  * "config.yaml:12: unknown key 'model.layrs'; did you mean 'model.layers'?" */
 mtf_status config_read(config *c, const char *path, mtf_err *err);
 
+/* The text of such a file, for config_parse; free with mem_free. */
+mtf_status config_load(const char *path, char **text, size_t *bytes, mtf_err *err);
+
 /* As config_read for YAML in memory that came from `name`. */
 mtf_status config_parse(config *c, const char *name, const char *text, size_t bytes, mtf_err *err);
 

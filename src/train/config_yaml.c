@@ -265,16 +265,19 @@ mtf_status config_parse(config *c, const char *name, const char *text, size_t by
     return status;
 }
 
+mtf_status config_load(const char *path, char **text, size_t *bytes, mtf_err *err)
+{
+    const mtf_status status = file_read(path, MOST_BYTES, text, bytes, err);
+    if (status != MTF_OK) err_prefix(err, "configuration: ");
+    return status;
+}
+
 mtf_status config_read(config *c, const char *path, mtf_err *err)
 {
     char *text;
     size_t bytes;
-    mtf_status status = file_read(path, MOST_BYTES, &text, &bytes, err);
-    if (status != MTF_OK) {
-        err_prefix(err, "configuration: ");
-        return status;
-    }
-    status = config_parse(c, path, text, bytes, err);
+    TRY(config_load(path, &text, &bytes, err));
+    const mtf_status status = config_parse(c, path, text, bytes, err);
     mem_free(text);
     return status;
 }

@@ -18,8 +18,7 @@ static mtf_status open_files(const char *path, run *r, mtf_err *err)
         return err_set(err, MTF_INVALID, "'%s' is no folder of a run: it has no config.yaml", path);
     rundir_file(path, "config.yaml", file);
     TRY(config_read(&r->config, file, err));
-    mtf_err warning = {0};
-    TRY(trainer_find_checkpoint(path, &r->file, &r->step, &warning, err));
+    TRY(trainer_find_checkpoint(path, &r->file, &r->step, &r->warning, err));
     if (!r->file)
         return err_set(err, MTF_INVALID, "run '%s' has no checkpoint yet; train it first", path);
     const char *vocabulary = safetensors_value(r->file, "vocabulary");
@@ -38,7 +37,7 @@ static mtf_status build(const char *path, const run_options *o, run *r, mtf_err 
                           .mesh = o->mesh,
                           .layout = o->layout,
                           .dtype = -1};
-    return lm_open(&r->config, &q, &r->m, NULL, err);
+    return lm_open(&r->config, &q, &r->m, &r->warning, err);
 }
 
 mtf_status run_open(const char *path, const run_options *o, run *r, mtf_err *err)

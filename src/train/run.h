@@ -14,6 +14,7 @@ typedef struct run {
     safetensors *file;
     int64_t step;
     lm *m;
+    mtf_err warning; /* a checkpoint that was passed over, else of the layout */
 } run;
 
 typedef struct run_options {

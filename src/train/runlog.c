@@ -130,14 +130,19 @@ mtf_status runlog_write_valid(runlog *log, const runlog_valid *v, mtf_err *err)
     return write_step(log, &l, v->step, err);
 }
 
-/* Whether a line is kept when training goes on after `step`. */
+/* Whether a line is kept when training goes on after `step`, which it then tells `kept`. */
 static mtf_status judge(const char *path, int64_t number, const char *text, size_t bytes,
-                        int64_t step, bool *keep, mtf_err *err)
+                        int64_t step, bool *keep, runlog_kept *kept, mtf_err *err)
 {
     json_t *root = json_loadb(text, bytes, 0, NULL);
-    const json_t *at = json_object_get(root, "step");
+    const json_t *at = json_object_get(root, "step"), *loss = json_object_get(root, "valid_loss");
     const bool is_run = json_object_get(root, "run") != NULL, is_step = json_is_integer(at);
     *keep = is_run || (is_step && json_integer_value(at) <= step);
+    if (*keep) kept->lines++;
+    if (*keep && is_step && json_is_number(loss)) {
+        kept->valid_step = json_integer_value(at);
+        kept->valid_loss = json_number_value(loss);
+    }
     json_decref(root);
     if (is_run || is_step) return MTF_OK;
     return err_set(err, MTF_INVALID, "%s:%lld: not a line of a training log", path,
@@ -145,38 +150,37 @@ static mtf_status judge(const char *path, int64_t number, const char *text, size
 }
 
 /* Moves the lines to keep to the front of `text`; a last line without its end is dropped. */
-static mtf_status keep_lines(const char *path, char *text, size_t bytes, int64_t step, size_t *kept,
-                             int64_t *lines, mtf_err *err)
+static mtf_status keep_lines(const char *path, char *text, size_t bytes, int64_t step, size_t *left,
+                             runlog_kept *kept, mtf_err *err)
 {
     int64_t number = 0;
-    *kept = 0;
-    *lines = 0;
+    *left = 0;
     for (size_t i = 0; i < bytes;) {
         const char *end = memchr(text + i, '\n', bytes - i);
         if (!end) break;
         const size_t n = (size_t)(end - (text + i)) + 1;
         bool keep;
-        TRY(judge(path, ++number, text + i, n, step, &keep, err));
+        TRY(judge(path, ++number, text + i, n, step, &keep, kept, err));
         if (keep) {
-            memmove(text + *kept, text + i, n);
-            *kept += n;
-            ++*lines;
+            memmove(text + *left, text + i, n);
+            *left += n;
         }
         i += n;
     }
     return MTF_OK;
 }
 
-mtf_status runlog_resume(const char *path, int64_t step, runlog **out, int64_t *lines, mtf_err *err)
+mtf_status runlog_resume(const char *path, int64_t step, runlog **out, runlog_kept *kept,
+                         mtf_err *err)
 {
     *out = NULL;
-    *lines = 0;
+    *kept = (runlog_kept){.valid_step = -1};
     if (access(path, F_OK) != 0 && errno == ENOENT) return runlog_create(path, out, err);
     char *text;
-    size_t bytes, kept;
+    size_t bytes, left;
     TRY(file_read(path, SIZE_MAX / 4, &text, &bytes, err));
-    mtf_status status = keep_lines(path, text, bytes, step, &kept, lines, err);
-    if (status == MTF_OK && kept != bytes) status = file_replace(path, text, kept, err);
+    mtf_status status = keep_lines(path, text, bytes, step, &left, kept, err);
+    if (status == MTF_OK && left != bytes) status = file_replace(path, text, left, err);
     mem_free(text);
     if (status == MTF_OK) status = open_log(path, 0, out, err);
     return status;

@@ -34,13 +34,21 @@ typedef struct runlog_valid {
     double valid_perplexity;
 } runlog_valid;
 
+/* What a log holds when it is continued. */
+typedef struct runlog_kept {
+    int64_t lines;
+    int64_t valid_step; /* of the last validation; -1: none */
+    double valid_loss;
+} runlog_kept;
+
 /* Begins a new, empty log. MTF_FAILED names the path and the reason. */
 mtf_status runlog_create(const char *path, runlog **out, mtf_err *err);
 
 /* Goes on with a log after step `step`: keeps run lines and lines up to that step, drops the others
- * and a torn last line, and replaces the file at once. *lines becomes the number of lines kept; a
- * log that is not there is begun anew with 0. MTF_INVALID names file and line of what is no log. */
-mtf_status runlog_resume(const char *path, int64_t step, runlog **out, int64_t *lines,
+ * and a torn last line, and replaces the file at once. *kept says what is there; a log that is not
+ * there is begun anew. MTF_INVALID names file and line of what is no log; nothing is written then.
+ */
+mtf_status runlog_resume(const char *path, int64_t step, runlog **out, runlog_kept *kept,
                          mtf_err *err);
 
 /* Each adds one line. MTF_FAILED for a number that is not finite ("loss of step 7 is not finite"),

@@ -29,7 +29,7 @@ typedef struct trainer {
     runlog *log; /* root only */
     progress progress;
     bool root;
-    int64_t saved_step; /* of the last checkpoint that this call wrote or read; -1: none */
+    int64_t valid_step; /* of the last validation in the log; -1: none */
     double valid_loss;
 } trainer;
 
@@ -142,7 +142,6 @@ static mtf_status save(trainer *t, int64_t step, mtf_err *err)
     st = comm_agree(t->m->session->comm, st, err);
     if (st == MTF_OK) st = checkpoint_write(t->m->session, &c, path, err);
     if (st == MTF_OK && t->root) rundir_tidy(t->out);
-    if (st == MTF_OK) t->saved_step = step;
     mem_free(yaml);
     mem_free(vocabulary);
     return st;
@@ -153,7 +152,6 @@ static mtf_status load(trainer *t, mtf_err *err)
     const checkpoint c = describe_checkpoint(t, NULL, 0);
     TRY(checkpoint_read(t->m->session, &c, t->from, true, err));
     safetensors_close(&t->from);
-    t->saved_step = t->start;
     t->m->resumed_at = t->start;
     return MTF_OK;
 }
@@ -171,20 +169,27 @@ static mtf_status write_run_line(trainer *t, mtf_err *err)
     return runlog_write_run(t->log, &line, err);
 }
 
-static mtf_status open_folder(trainer *t, mtf_err *err)
+static mtf_status open_log(trainer *t, runlog_kept *kept, mtf_err *err)
 {
     char path[RUNDIR_PATH];
+    rundir_file(t->out, "log.jsonl", path);
+    if (t->o->resume) return runlog_resume(path, t->start, &t->log, kept, err);
+    return runlog_create(path, &t->log, err);
+}
+
+/* The configuration goes first into a new folder, which then counts as a run; a folder that holds
+ * one is left as it is where its log is broken. */
+static mtf_status open_folder(trainer *t, runlog_kept *kept, mtf_err *err)
+{
+    char path[RUNDIR_PATH];
+    const bool is_run = rundir_is_run(t->out);
     TRY(rundir_make(t->out, err));
-    rundir_tidy(t->out);
+    if (is_run) TRY(open_log(t, kept, err));
     rundir_file(t->out, "config.yaml", path);
     TRY(config_write(t->c, path, err));
-    rundir_file(t->out, "log.jsonl", path);
-    int64_t lines = 0;
-    if (t->o->resume)
-        TRY(runlog_resume(path, t->start, &t->log, &lines, err));
-    else
-        TRY(runlog_create(path, &t->log, err));
-    return lines ? MTF_OK : write_run_line(t, err);
+    if (!t->log) TRY(open_log(t, kept, err));
+    rundir_tidy(t->out);
+    return kept->lines ? MTF_OK : write_run_line(t, err);
 }
 
 static mtf_status begin(trainer *t, mtf_err *err)
@@ -198,8 +203,12 @@ static mtf_status begin(trainer *t, mtf_err *err)
         TRY(load(t, err));
     else
         TRY(lm_initialise(t->m, err));
-    mtf_status st = t->root ? open_folder(t, err) : MTF_OK;
+    runlog_kept kept = {.valid_step = -1};
+    mtf_status st = t->root ? open_folder(t, &kept, err) : MTF_OK;
     TRY(comm_agree(c, st, err));
+    comm_broadcast(c, &kept, sizeof kept);
+    t->valid_step = kept.valid_step;
+    if (t->valid_step >= 0) t->valid_loss = kept.valid_loss;
     progress_begin(&t->progress, t->start + 1, t->c->train.steps, t->o->quiet || !t->root);
     progress_note(&t->progress, "run %s: %" PRId64 " parameters, mesh '%s', layout '%s'", t->out,
                   t->m->parameters, mtf_mesh_text(t->m->mesh), mtf_layout_text(t->m->layout));
@@ -215,9 +224,10 @@ static mtf_status begin(trainer *t, mtf_err *err)
 
 static mtf_status validate(trainer *t, int64_t step, mtf_err *err)
 {
-    if (!t->data.has_valid) return MTF_OK;
+    if (!t->data.has_valid || t->valid_step == step) return MTF_OK;
     step_valid v;
     TRY(step_validate(t->m, &t->data.valid, &v, err));
+    t->valid_step = step;
     t->valid_loss = v.loss;
     progress_note(&t->progress, "step %" PRId64 "  validation loss %.4f  perplexity %.3f", step,
                   v.loss, exp(v.loss));
@@ -257,6 +267,9 @@ static mtf_status loop(trainer *t, trainer_result *r, mtf_err *err)
     comm *c = t->m->session->comm;
     const int64_t last = t->c->train.steps;
     r->steps = t->start;
+    /* A signal leaves out the validation that was due after its step. */
+    if (t->start > 0 && due(t->c->train.eval_every, t->start, last))
+        TRY(validate(t, t->start, err));
     for (int64_t index = t->start; index < last; index++) {
         const int64_t step = index + 1;
         mtf_status st = one_step(t, index, err);
@@ -286,7 +299,7 @@ static mtf_status run(trainer *t, trainer_result *r, mtf_err *err)
 
 mtf_status trainer_run(const config *c, const trainer_options *o, trainer_result *r, mtf_err *err)
 {
-    trainer t = {.c = c, .o = o, .root = true, .saved_step = -1, .valid_loss = NAN};
+    trainer t = {.c = c, .o = o, .root = true, .valid_loss = NAN};
     *r = (trainer_result){0};
     int ranks = 1, rank = 0;
     TRY(mtf_launch(&ranks, &rank, err));

@@ -83,17 +83,18 @@ static void resuming_removes_later_lines(void **state)
     write_steps(log, 1, 5);
     runlog_close(&log);
     mtf_err err = {.status = MTF_OK};
-    int64_t lines;
-    expect_ok(runlog_resume(temp_path("log.jsonl"), 2, &log, &lines, &err), &err);
-    assert_int_equal(lines, 4);
+    runlog_kept kept = {0};
+    expect_ok(runlog_resume(temp_path("log.jsonl"), 2, &log, &kept, &err), &err);
+    assert_int_equal(kept.lines, 4);
+    assert_int_equal(kept.valid_step, 2);
     expect_file(RUN TRAIN("1") TRAIN("2") VALID("2"));
     expect_ok(runlog_write_run(log, &run, &err), &err);
     write_steps(log, 3, 3);
     runlog_close(&log);
     expect_file(RUN TRAIN("1") TRAIN("2") VALID("2") RUN TRAIN("3"));
-    expect_ok(runlog_resume(temp_path("log.jsonl"), 0, &log, &lines, &err), &err);
+    expect_ok(runlog_resume(temp_path("log.jsonl"), 0, &log, &kept, &err), &err);
     runlog_close(&log);
-    assert_int_equal(lines, 2);
+    assert_int_equal(kept.lines, 2);
     expect_file(RUN RUN);
     struct stat info;
     assert_int_equal(stat(temp_path("log.jsonl.tmp"), &info), -1);
@@ -106,13 +107,13 @@ static void a_torn_last_line_is_dropped(void **state)
     const size_t first = strlen(RUN), second = first + strlen(TRAIN("1"));
     for (size_t cut = 0; cut < sizeof whole; cut++) {
         runlog *log;
-        int64_t lines;
+        runlog_kept kept = {0};
         mtf_err err = {.status = MTF_OK};
         const char *path = temp_write("log.jsonl", whole, cut);
-        expect_ok(runlog_resume(path, 100, &log, &lines, &err), &err);
+        expect_ok(runlog_resume(path, 100, &log, &kept, &err), &err);
         runlog_close(&log);
         const int64_t want = cut < first ? 0 : cut < second ? 1 : cut < sizeof whole - 1 ? 2 : 3;
-        assert_int_equal(lines, want);
+        assert_int_equal(kept.lines, want);
         size_t bytes;
         mem_free(temp_read(path, &bytes));
         const size_t ends[] = {0, first, second, sizeof whole - 1};
@@ -124,10 +125,11 @@ static void a_missing_log_is_begun(void **state)
 {
     (void)state;
     runlog *log;
-    int64_t lines = 7;
+    runlog_kept kept = {0};
     mtf_err err = {.status = MTF_OK};
-    expect_ok(runlog_resume(temp_path("new.jsonl"), 5, &log, &lines, &err), &err);
-    assert_int_equal(lines, 0);
+    expect_ok(runlog_resume(temp_path("new.jsonl"), 5, &log, &kept, &err), &err);
+    assert_int_equal(kept.lines, 0);
+    assert_int_equal(kept.valid_step, -1);
     runlog_close(&log);
 }
 
@@ -135,7 +137,7 @@ static void errors(void **state)
 {
     (void)state;
     runlog *log;
-    int64_t lines;
+    runlog_kept kept = {0};
     mtf_err err = {.status = MTF_OK};
     expect_error(runlog_create(temp_path("no/log.jsonl"), &log, &err), MTF_FAILED, &err,
                  "cannot write the log 'no/log.jsonl': No such file or directory");
@@ -144,7 +146,7 @@ static void errors(void **state)
                                          RUN "{}\n", RUN "\n", RUN "[1]\n"};
     for (size_t i = 0; i < sizeof broken / sizeof *broken; i++) {
         const char *path = temp_text("bad.jsonl", broken[i]);
-        expect_error(runlog_resume(path, 9, &log, &lines, &err), MTF_INVALID, &err,
+        expect_error(runlog_resume(path, 9, &log, &kept, &err), MTF_INVALID, &err,
                      "bad.jsonl:2: not a line of a training log");
         assert_null(log);
         char *after = temp_read(path, NULL);

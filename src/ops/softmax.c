@@ -2,6 +2,8 @@
  * logsumexp, softmax and log_softmax as compositions of max, exp and sum: over a split dim they
  * partition into two small reductions, and nothing is gathered. The maximum only shifts, so no
  * gradient flows through it. */
+#include <math.h>
+
 #include "mtf/ops.h"
 #include "ops/rows.h"
 #include "ops/tile.h"
@@ -14,7 +16,12 @@ static mtf_tensor *maximum_of(mtf_tensor *x, mtf_shape output)
 mtf_tensor *mtf_reduce_logsumexp(mtf_tensor *x, mtf_shape output)
 {
     if (!x) return NULL;
-    mtf_tensor *top = maximum_of(x, output);
+    /* Where all is -inf, or one is +inf, the maximum cannot be subtracted: 0 takes its place. */
+    mtf_tensor *largest = maximum_of(x, output);
+    mtf_tensor *finite =
+        mtf_less(mtf_abs(largest), mtf_constant(x->node->graph, INFINITY, MTF_SCALAR, x->dtype));
+    mtf_tensor *zero = mtf_constant(x->node->graph, 0.0, MTF_SCALAR, x->dtype);
+    mtf_tensor *top = mtf_where(finite, largest, zero);
     mtf_tensor *sum = mtf_reduce_sum(mtf_exp(mtf_sub(x, top)), output);
     return mtf_add(mtf_log(sum), top);
 }

@@ -18,8 +18,8 @@ static unsigned split_axes_of(const value *v)
 
 static void check_pending(const instr *i, const char *stage)
 {
-<<<<<<< HEAD
-    unsigned mask = 0, axes = 0, cut = 0;
+    if (i->kind == INSTR_ALL_REDUCE || i->kind == INSTR_REDUCE_SCATTER) return;
+    unsigned mask = 0, axes = 0, cut = 0; /* enough bits: only buckets have more operands */
     for (int k = 0; k < i->nin; k++) {
         axes |= i->in[k]->pending;
         if (i->in[k]->pending) mask |= 1u << k;
@@ -28,14 +28,7 @@ static void check_pending(const instr *i, const char *stage)
         cut |= split_mask(i->space[d].split);
     MTF_CHECK(!(axes & cut), "after %s: %s '%s' is cut over an axis of its partial operands", stage,
               instr_name(i), i->node->name);
-    if (!mask || i->kind == INSTR_ALL_REDUCE || i->kind == INSTR_REDUCE_SCATTER) return;
-=======
-    if (i->kind == INSTR_ALL_REDUCE || i->kind == INSTR_REDUCE_SCATTER) return;
-    unsigned mask = 0; /* enough bits: only buckets have more operands than a row may */
-    for (int k = 0; k < i->nin; k++)
-        if (i->in[k]->pending) mask |= 1u << k;
     if (!mask) return;
->>>>>>> nn
     MTF_CHECK(i->kind == INSTR_COMPUTE || i->kind == INSTR_VIEW,
               "after %s: %s '%s' reads a partial value", stage, instr_name(i), i->node->name);
     MTF_CHECK(i->op && op_linear(i->out[0]->tensor->node, mask),

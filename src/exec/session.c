@@ -57,12 +57,11 @@ static mtf_status check_memory(const mtf_session *s, mtf_err *err)
     const double each = (double)s->state_bytes + (double)s->slab_bytes + (double)s->scratch_bytes;
     const double need = each * here + (double)s->work_bytes * pool_threads(s->pool);
     if (need <= machine) return MTF_OK;
-    return err_set(
-        err, MTF_INVALID,
-        "the plan needs %.3f GB of memory (%d processor%s of %.3f GB) and the machine "
-        "has %.3f GB; use a smaller batch or model, a layout that splits more, or more "
-        "machines",
-        need / 1e9, here, here == 1 ? "" : "s", each / 1e9, machine / 1e9);
+    return err_set(err, MTF_INVALID,
+                   "the plan needs %.3f GB of memory (%d processor%s of %.3f GB) and the machine "
+                   "has %.3f GB; use a smaller batch or model, a layout that splits more, or more "
+                   "machines",
+                   need / 1e9, here, here == 1 ? "" : "s", each / 1e9, machine / 1e9);
 }
 
 static void allocate(mtf_session *s)

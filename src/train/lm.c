@@ -55,8 +55,8 @@ static void list_saved(lm *m)
     for (int i = 0; i < m->nvariables; i++) {
         m->saved[m->nsaved++] = m->variables[i];
         if (!m->optimizer) continue;
-        if (m->optimizer->m) m->saved[m->nsaved++] = m->optimizer->m[i];
-        if (m->optimizer->v) m->saved[m->nsaved++] = m->optimizer->v[i];
+        if (m->optimizer->m && m->optimizer->m[i]) m->saved[m->nsaved++] = m->optimizer->m[i];
+        if (m->optimizer->v && m->optimizer->v[i]) m->saved[m->nsaved++] = m->optimizer->v[i];
     }
 }
 

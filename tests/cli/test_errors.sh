@@ -21,7 +21,7 @@ case_() {
         printf '$ mtf'
         [ $# = 0 ] || LC_ALL=C printf ' %s' "$@"
         printf '\nexit %s\n' "$code"
-        sed -e "s#$work/##g" -e 's/has [0-9.]* GB;/has N GB;/' err
+        sed -e "s#$work/##g" -e '/the plan needs/s/[0-9.]* GB/N GB/g' err
         echo
     } >>"$got"
     [ $code = "$want" ] || fail "mtf $* ended with $code, not $want"

@@ -1,0 +1,85 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Cost of compiling for many processors: bench/compile [LAYERS]
+ *
+ * Builds the training step of a large Transformer for several meshes, each in a process of its own,
+ * and prints time, instructions and peak memory. All lines should be about equal: the compiler's
+ * work must not grow with the number of processors. Nothing runs. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "train/lm.h"
+
+static const char *const meshes[] = {"rows:2;cols:2", "rows:4;cols:8", "rows:16;cols:32"};
+
+static const char *const keys[] = {"model.d_model=4096",
+                                   "model.heads=32",
+                                   "model.d_kv=128",
+                                   "model.d_ff=16384",
+                                   "model.length=256",
+                                   "train.batch=512",
+                                   "train.optimizer=adam",
+                                   "model.vocab=32768",
+                                   "layout=batch:rows;vocab:cols;d_ff:cols;heads:cols"};
+
+static double now(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+static mtf_status set_keys(config *c, const char *layers, const char *mesh, mtf_err *err)
+{
+    char text[64];
+    for (size_t i = 0; i < sizeof keys / sizeof *keys; i++)
+        TRY(config_set(c, keys[i], err));
+    snprintf(text, sizeof text, "model.layers=%s", layers);
+    TRY(config_set(c, text, err));
+    snprintf(text, sizeof text, "mesh=%s", mesh);
+    return config_set(c, text, err);
+}
+
+/* In the child: compiles and prints the line but for its memory. */
+static int compile(const char *layers, const char *mesh)
+{
+    config c;
+    lm *m = NULL;
+    mtf_err err = {0};
+    config_defaults(&c);
+    mtf_status st = set_keys(&c, layers, mesh, &err);
+    const double before = now();
+    const lm_request r = {.parts = LM_TRAIN, .vocab = c.model.vocab, .strict = true, .dtype = -1};
+    if (st == MTF_OK) st = lm_open(&c, &r, &m, NULL, &err);
+    if (st == MTF_OK) {
+        const mtf_totals t = mtf_program_totals(m->micro[0].program);
+        printf("%-16s %8.4f %13lld %11.3f", mesh, now() - before, (long long)t.instructions,
+               (double)m->parameters / 1e9);
+        fflush(stdout);
+    } else {
+        fprintf(stderr, "%s\n", err.text);
+    }
+    lm_close(&m);
+    config_free(&c);
+    return (int)st;
+}
+
+int main(int argc, char **argv)
+{
+    const char *layers = argc > 1 ? argv[1] : "24";
+    printf("mesh              seconds  instructions  parameters   peak MB\n");
+    for (size_t i = 0; i < sizeof meshes / sizeof *meshes; i++) {
+        fflush(stdout);
+        const pid_t child = fork();
+        if (child < 0) return 1;
+        if (child == 0) _exit(compile(layers, meshes[i]));
+        int status = 0;
+        struct rusage used;
+        if (wait4(child, &status, 0, &used) < 0 || status != 0) return 1;
+        printf("e9 %9.1f\n", (double)used.ru_maxrss / 1024);
+    }
+    return 0;
+}

@@ -42,7 +42,8 @@ mtf_tensor *mtf_cross_entropy(mtf_tensor *logits, mtf_tensor *targets, const cha
 {
     if (!logits || !targets) return NULL;
     const mtf_shape rest = mtf_shape_without(mtf_tensor_shape(logits), vocab);
-    mtf_tensor *loss =
-        mtf_sub(mtf_reduce_logsumexp(logits, rest), mtf_gather(logits, targets, vocab));
+    /* The target first: its sum over a split vocabulary then waits for that of the exponentials. */
+    mtf_tensor *target = mtf_gather(logits, targets, vocab);
+    mtf_tensor *loss = mtf_sub(mtf_reduce_logsumexp(logits, rest), target);
     return mtf_mul(loss, mtf_real_tokens(targets, mtf_tensor_dtype(logits)));
 }

@@ -75,6 +75,12 @@ close_losses() {
     awk -v d="$d" -v t="$3" 'BEGIN { exit !(d <= t) }' ||
         fail "losses of $1 and $2 differ by $d, more than $3"
     echo "losses of $1 and $2 differ by $d"
+    # The validation after the last step as well.
+    jq -c 'select(has("valid_loss")) | .valid_loss' "$1/log.jsonl" | tail -n 1 >"$work/a.losses"
+    jq -c 'select(has("valid_loss")) | .valid_loss' "$2/log.jsonl" | tail -n 1 >"$work/b.losses"
+    d=$(worst "$work/a.losses" "$work/b.losses")
+    awk -v d="$d" -v t="$3" 'BEGIN { exit !(d <= t) }' ||
+        fail "validation losses of $1 and $2 differ by $d, more than $3"
 }
 
 # same_losses RUN RUN, same_checkpoint RUN RUN STEP: bit for bit.

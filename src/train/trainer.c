@@ -212,6 +212,10 @@ static mtf_status begin(trainer *t, mtf_err *err)
     progress_begin(&t->progress, t->start + 1, t->c->train.steps, t->o->quiet || !t->root);
     progress_note(&t->progress, "run %s: %" PRId64 " parameters, mesh '%s', layout '%s'", t->out,
                   t->m->parameters, mtf_mesh_text(t->m->mesh), mtf_layout_text(t->m->layout));
+    const mtf_memory plan = mtf_session_memory(t->m->session);
+    progress_note(&t->progress,
+                  "memory per processor: %.1f MB of state, %.1f MB of values, %.1f MB of scratch",
+                  (double)plan.state / 1e6, (double)plan.slab / 1e6, (double)plan.scratch / 1e6);
     if (t->o->resume)
         progress_note(&t->progress,
                       t->start ? "continuing after step %" PRId64

@@ -103,6 +103,13 @@ expect_text "has all of its 20 steps already" err
 [ "$(jq -c 'select(has("valid_loss"))' fresh/log.jsonl | wc -l)" = 1 ] ||
     fail "a finished run was validated twice"
 
+# A signal leaves out the validation that is due after its step; the run that goes on makes it.
+quiet "$mtf" train c.yaml --quiet --out due --set train.steps=5 --set train.eval_every=5
+sed -i '/valid_loss/d' due/log.jsonl
+quiet "$mtf" train c.yaml --quiet --out due --resume --set train.steps=10 --set train.eval_every=5
+[ "$(jq -c 'select(has("valid_loss")) | .step' due/log.jsonl | paste -sd' ')" = "5 10" ] ||
+    fail "validation after a signal"
+
 # ---- what may differ, and what may not
 cp -r whole free
 quiet "$mtf" train c.yaml --quiet --out free --resume --mesh "rows:2" --layout "batch:rows" \

@@ -182,12 +182,6 @@ for option in --help --version; do
     expect_text "mtf: writing to stdout: No space left" err
 done
 
-# ---- a row of explain with more axes than its column holds
-long=$(printf 'x%.0s' {1..60})
-mesh=$(printf "%s:2;" "$long"{a,b,c,d})
-quiet "$mtf" explain c.yaml --mesh "${mesh%;}" --layout "batch:${long}a+${long}b+${long}c+${long}d"
-expect_text "all_reduce      ${long}a+${long}b" out
-
 # ---- help
 for command in train eval generate explain verify; do
     quiet "$mtf" $command --help

@@ -20,7 +20,7 @@ typedef struct mtf_mesh mtf_mesh;
 typedef struct mtf_layout mtf_layout;
 
 /* Reads a mesh; "" is one processor. NULL with MTF_INVALID in *err on a mistake: a piece without
- * one colon, a name twice, a size that is no integer from 1 to 2^20. Local. */
+ * one colon, a name twice or with a '+', a size that is no integer from 1 to 2^20. Local. */
 mtf_mesh *mtf_mesh_parse(const char *text, mtf_err *err);
 void mtf_mesh_free(mtf_mesh **m);
 int64_t mtf_mesh_processors(const mtf_mesh *m);

@@ -21,7 +21,7 @@ void mtf_finish(void);
 typedef struct mtf_session mtf_session;
 
 typedef struct mtf_session_options {
-    int threads;   /* workers; 0: OMP_NUM_THREADS, else the processor affinity */
+    int threads;   /* workers, to 4096; 0: OMP_NUM_THREADS, else the processor affinity */
     uint64_t seed; /* of all random values */
 } mtf_session_options;
 

@@ -56,16 +56,25 @@ static void copy_block(const value *v, const int64_t *offset, const int64_t *ext
     }
 }
 
+/* Where the block of hosted processor h begins and how far it goes; returns its elements. */
+static int64_t block_of(const mtf_session *s, const value *v, int h, int64_t *offset,
+                        int64_t *extent)
+{
+    int64_t elements = 1;
+    for (int d = 0; d < v->shape.rank; d++) {
+        const kernel_dim b = dim_block(s->mesh, v->shape.dim[d], v->split[d], s->first + h);
+        offset[d] = b.offset;
+        extent[d] = b.local;
+        elements *= b.local;
+    }
+    return elements;
+}
+
 static mtf_status fill_feed(mtf_session *s, const value *v, const mtf_feed *f, mtf_err *err)
 {
     for (int h = 0; h < s->nhosted; h++) {
-        int64_t offset[MTF_MAX_RANK], extent[MTF_MAX_RANK], elements = 1;
-        for (int d = 0; d < v->shape.rank; d++) {
-            const kernel_dim b = dim_block(s->mesh, v->shape.dim[d], v->split[d], s->first + h);
-            offset[d] = b.offset;
-            extent[d] = b.local;
-            elements *= b.local;
-        }
+        int64_t offset[MTF_MAX_RANK], extent[MTF_MAX_RANK];
+        const int64_t elements = block_of(s, v, h, offset, extent);
         char *block = session_memory(s, h, session_offset(s, v));
         if (elements == 0) continue;
         if (f->fn)
@@ -155,14 +164,8 @@ mtf_status mtf_state_set(mtf_session *s, const mtf_tensor *variable, const void 
     const value *v = find_state(s, variable, err);
     if (!v) return MTF_INVALID;
     for (int h = 0; h < s->nhosted; h++) {
-        int64_t offset[MTF_MAX_RANK], extent[MTF_MAX_RANK], elements = 1;
-        for (int d = 0; d < v->shape.rank; d++) {
-            const kernel_dim b = dim_block(s->mesh, v->shape.dim[d], v->split[d], s->first + h);
-            offset[d] = b.offset;
-            extent[d] = b.local;
-            elements *= b.local;
-        }
-        if (elements)
+        int64_t offset[MTF_MAX_RANK], extent[MTF_MAX_RANK];
+        if (block_of(s, v, h, offset, extent))
             copy_block(v, offset, extent, whole, session_memory(s, h, session_offset(s, v)));
     }
     return MTF_OK;

@@ -7,6 +7,8 @@
 
 #include "base/check.h"
 
+enum { MAX_THREADS = 4096 };
+
 mtf_status mtf_launch(int *ranks, int *rank, mtf_err *err)
 {
     int n = 1, r = 0;
@@ -112,6 +114,13 @@ static mtf_status check_together(int n, mtf_program *const *programs, mtf_err *e
     return MTF_OK;
 }
 
+static mtf_status check_threads(const mtf_session_options *o, mtf_err *err)
+{
+    if (!o || (o->threads >= 0 && o->threads <= MAX_THREADS)) return MTF_OK;
+    return err_set(err, MTF_INVALID, "a session of %d threads; use 1 to %d, or 0 for one per core",
+                   o->threads, MAX_THREADS);
+}
+
 static mtf_status prepare(mtf_session *s, int nprograms, mtf_program *const *programs, mtf_err *err)
 {
     TRY(open_comm(s, err));
@@ -145,6 +154,7 @@ static int default_threads(void)
 mtf_session *mtf_session_new(int nprograms, mtf_program *const *programs,
                              const mtf_session_options *options, mtf_err *err)
 {
+    if (check_threads(options, err) != MTF_OK) return NULL;
     if (check_together(nprograms, programs, err) != MTF_OK) return NULL;
     mtf_session *s = mem_zalloc(sizeof *s);
     s->mesh = programs[0]->mesh;

@@ -13,6 +13,10 @@ static mtf_status read_axis(mtf_mesh *m, const piece *p, const char *text, mtf_e
 {
     if (m->naxes == MTF_MAX_AXES)
         return err_set(err, MTF_INVALID, "mesh '%s': more than %d axes", text, MTF_MAX_AXES);
+    if (strchr(p->name, '+'))
+        return err_set(err, MTF_INVALID,
+                       "mesh '%s': the name '%s' has a '+', which joins axes in a layout", text,
+                       p->name);
     char *end = NULL;
     const long long size = strtoll(p->value, &end, 10);
     if (p->value[0] < '0' || p->value[0] > '9' || *end || size < 1 || size > 1 << 20)

@@ -66,6 +66,7 @@ static bool contains(const mtf_shape *a, const mtf_shape *b)
 
 mtf_shape tile_broadcast(const mtf_shape *a, const mtf_shape *b)
 {
+    if (b->rank > MTF_MAX_RANK) return *b; /* of three operands; refused as the result's shape */
     if (contains(a, b)) return *a;
     if (contains(b, a)) return *b;
     mtf_shape s = *a;

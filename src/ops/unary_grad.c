@@ -46,15 +46,20 @@ mtf_tensor *op_build_relu_grad(mtf_tensor *y, mtf_tensor *dy)
 
 #define GELU_C 0.79788456080286535587989211986876
 
-/* With u = c (x + 0.044715 x^3) and t = tanh(u): gelu' = (1 + t) / 2 + x (1 - t^2) u' / 2. */
-static inline __attribute__((always_inline)) float slope32(float x)
+/* With u = c (x + 0.044715 x^3) and t = tanh(u): gelu' = (1 + t) / 2 + x (1 - t^2) u' / 2. Beyond
+ * 20 that is 0 or 1, and x^2 may overflow. */
+#define GELU_FLAT 20
+
+static inline __attribute__((always_inline)) float slope32(float far)
 {
+    const float x = far > GELU_FLAT ? GELU_FLAT : far < -GELU_FLAT ? -GELU_FLAT : far;
     const float c = (float)GELU_C, t = vtanhf(c * (x + 0.044715f * x * x * x));
     return 0.5f * (1.0f + t) + 0.5f * x * (1.0f - t * t) * c * (1.0f + 3 * 0.044715f * x * x);
 }
 
-static inline __attribute__((always_inline)) double slope64(double x)
+static inline __attribute__((always_inline)) double slope64(double far)
 {
+    const double x = far > GELU_FLAT ? GELU_FLAT : far < -GELU_FLAT ? -GELU_FLAT : far;
     const double c = GELU_C, t = vtanh(c * (x + 0.044715 * x * x * x));
     return 0.5 * (1.0 + t) + 0.5 * x * (1.0 - t * t) * c * (1.0 + 3 * 0.044715 * x * x);
 }

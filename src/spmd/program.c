@@ -185,6 +185,7 @@ mtf_program *mtf_compile(mtf_graph *g, const mtf_mesh *m, const mtf_layout *l, c
         stages[i].run(p);
         end_stage(p, i + 2, stages[i].name);
     }
+    program_verify_memory(p);
     return p;
 }
 

@@ -132,5 +132,7 @@ void pass_bucket(mtf_program *p);  /* reductions over the same axes become one c
 void plan_memory(mtf_program *p);
 /* Aborts with a message where an invariant is broken; `stage` names what ran before. */
 void program_verify(mtf_program *p, const char *stage);
+/* The same for the memory plan: nothing is written where a value lies that is still read. */
+void program_verify_memory(mtf_program *p);
 
 #endif

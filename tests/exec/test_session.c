@@ -82,6 +82,10 @@ static void programs_that_do_not_belong_together(void **state)
     p[2] = program_of(g, by_a, "three", w);
     assert_null(mtf_session_new(2, (mtf_program *[]){p[0], p[2]}, NULL, &err));
     expect_error("programs 'one' and 'three'");
+    for (int threads = -1; threads < 10000; threads += 6000) {
+        assert_null(mtf_session_new(1, p, &(mtf_session_options){.threads = threads}, &err));
+        expect_error("threads; use 1 to 4096, or 0 for one per core");
+    }
     mtf_session *session = mtf_session_new(1, p, NULL, &err);
     assert_int_equal(mtf_run(session, p[1], 0, NULL, NULL, NULL, &err), MTF_INVALID);
     expect_error("program 'two' is none of the session's");

@@ -73,6 +73,7 @@ static void mistakes_are_named(void **state)
     SIZE("x:1048577", "1048577");
     SIZE("x:99999999999999999999999", "99999999999999999999999");
     SIZE("x:0x4", "0x4");
+    expect_refused("x+y:2", "mesh 'x+y:2': the name 'x+y' has a '+', which joins axes in a layout");
     expect_refused("x:2;x:2", "mesh 'x:2;x:2': axis x stands twice; rename one of them");
     expect_refused("x:8192;y:8192", "mesh 'x:8192;y:8192': more than 2^24 processors");
     expect_refused("a:1;b:1;c:1;d:1;e:1;f:1;g:1;h:1;i:1",

@@ -85,6 +85,22 @@ static mtf_tensor *too_many_dims_together(parts *p)
     return mtf_add(t[0], t[1]);
 }
 
+/* The third operand meets a shape of the other two that is too large already. */
+static mtf_tensor *too_many_dims_of_three(parts *p)
+{
+    mtf_tensor *t[3];
+    static char names[3][8][16];
+    for (int k = 0; k < 3; k++) {
+        mtf_shape s = MTF_SCALAR;
+        for (int i = 0; i < 8; i++) {
+            snprintf(names[k][i], sizeof names[k][i], "%c%d", 'a' + k, i);
+            s = mtf_shape_with(s, (mtf_dim){names[k][i], 1});
+        }
+        t[k] = mtf_placeholder(p->g, "t", s, k ? MTF_F32 : MTF_BOOL);
+    }
+    return mtf_where(t[0], t[1], t[2]);
+}
+
 MISTAKE(no_type, mtf_placeholder(p->g, "t", AB, (mtf_dtype)9))
 MISTAKE(no_type_of_random, mtf_random_normal(p->g, "t", AB, (mtf_dtype)-1, 0, 1))
 MISTAKE(cast_to_no_type, mtf_cast(p->x, MTF_NUM_DTYPES))
@@ -221,6 +237,7 @@ static const struct {
     ROW(negative_rank),
     ROW(too_many_dims),
     ROW(too_many_dims_together),
+    ROW(too_many_dims_of_three),
     ROW(no_type),
     ROW(no_type_of_random),
     ROW(cast_to_no_type),

@@ -44,6 +44,17 @@ static void unary_functions(void **state)
     }
 }
 
+static void slopes_far_out(void **state)
+{
+    (void)state;
+    eval e = eval_open();
+    mtf_tensor *x = INPUT(&e, MTF_SHAPE({"a", 4}), MTF_F32, -3e38, -1e20, 1e20, 3e38);
+    mtf_tensor *y = INPUT(&e, MTF_SHAPE({"a", 2}), MTF_F64, -1e200, 1e200);
+    EXPECT(&e, eval_gradient(mtf_gelu(x), x), 0, 0, 0, 1, 1);
+    EXPECT(&e, eval_gradient(mtf_gelu(y), y), 0, 0, 1);
+    eval_close(&e);
+}
+
 static void broadcasting(void **state)
 {
     (void)state;
@@ -280,6 +291,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(unary_functions),
+        cmocka_unit_test(slopes_far_out),
         cmocka_unit_test(broadcasting),
         cmocka_unit_test(einsum_and_layouts),
         cmocka_unit_test(reductions),

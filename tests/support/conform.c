@@ -12,7 +12,7 @@
 #include "mtf/mtf.h"
 #include "spmd/program.h"
 
-enum { MAX_FEEDS = 8, MAX_FETCHES = 10, MAX_DIMS = 8, MAX_COVER = 512 };
+enum { MAX_FEEDS = 8, MAX_FETCHES = 10, MAX_DIMS = 8, MAX_COVER = 2048 };
 
 static const char *const meshes[] = {"x:2", "x:3", "x:4", "x:2;y:2", "x:3;y:2", "x:2;y:2;z:2"};
 enum { MESHES = sizeof meshes / sizeof *meshes };
@@ -22,6 +22,7 @@ enum { MESHES = sizeof meshes / sizeof *meshes };
 typedef struct cover {
     const op *row;
     role role;
+    char dim[16];
     unsigned even, uneven; /* meshes as bits */
 } cover;
 
@@ -41,13 +42,16 @@ void coverage_free(coverage **c)
     *c = NULL;
 }
 
-static cover *cover_line(coverage *c, const op *row, role r)
+static cover *cover_line(coverage *c, const op *row, role r, const char *dim)
 {
     for (int i = 0; i < c->n; i++)
-        if (c->line[i].row == row && c->line[i].role == r) return &c->line[i];
+        if (c->line[i].row == row && c->line[i].role == r && strcmp(c->line[i].dim, dim) == 0)
+            return &c->line[i];
     assert_true(c->n < MAX_COVER);
-    c->line[c->n] = (cover){.row = row, .role = r};
-    return &c->line[c->n++];
+    cover *line = &c->line[c->n++];
+    *line = (cover){.row = row, .role = r};
+    snprintf(line->dim, sizeof line->dim, "%s", dim);
+    return line;
 }
 
 static const char *const role_names[] = {"map", "sum", "max", "min", "whole"};
@@ -60,7 +64,8 @@ char *coverage_text(const coverage *c)
     for (int r = 0; r < op_count; r++)
         for (int i = 0; i < c->n; i++) {
             if (c->line[i].row != op_rows[r]) continue;
-            fprintf(f, "%s %s even:", c->line[i].row->name, role_names[c->line[i].role]);
+            fprintf(f, "%s %s %s even:", c->line[i].row->name, c->line[i].dim,
+                    role_names[c->line[i].role]);
             for (int m = 0; m < MESHES; m++)
                 if (c->line[i].even >> m & 1) fprintf(f, " %s", meshes[m]);
             fprintf(f, " uneven:");
@@ -72,12 +77,26 @@ char *coverage_text(const coverage *c)
     return text;
 }
 
+/* Were dims of the row and role of a line cut evenly, and others or the same unevenly? */
+static bool role_is_covered(const coverage *c, const cover *line)
+{
+    bool even = false, uneven = false;
+    for (int i = 0; i < c->n; i++) {
+        if (c->line[i].row != line->row || c->line[i].role != line->role) continue;
+        even = even || c->line[i].even;
+        uneven = uneven || c->line[i].uneven;
+    }
+    return even && uneven;
+}
+
 bool coverage_has_gap(const coverage *c, char *text, size_t room)
 {
     for (int i = 0; i < c->n; i++) {
-        if (c->line[i].role == ROLE_WHOLE || (c->line[i].even && c->line[i].uneven)) continue;
-        snprintf(text, room, "a %s dim of row %s was never cut %s", role_names[c->line[i].role],
-                 c->line[i].row->name, c->line[i].even ? "unevenly" : "evenly");
+        const cover *line = &c->line[i];
+        if (line->role == ROLE_WHOLE) continue;
+        if ((line->even || line->uneven) && role_is_covered(c, line)) continue;
+        snprintf(text, room, "%s dims of row %s, such as %s, were not cut evenly and unevenly",
+                 role_names[line->role], line->row->name, line->dim);
         return true;
     }
     return false;
@@ -91,7 +110,7 @@ static void note_cover(coverage *c, const mtf_graph *g, const mtf_mesh *m, const
         mtf_dim dims[KERNEL_MAX_SPACE];
         const int count = op_space(n, dims);
         for (int d = 0; d < count; d++) {
-            cover *line = cover_line(c, n->op, op_role(n, dims[d].name));
+            cover *line = cover_line(c, n->op, op_role(n, dims[d].name), dims[d].name);
             const int64_t parts = split_parts(m, layout_split(l, dims[d].name));
             if (parts == 1) continue;
             if (dims[d].size % parts)

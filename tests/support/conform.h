@@ -10,11 +10,11 @@
 typedef struct coverage coverage;
 coverage *coverage_new(void);
 void coverage_free(coverage **c);
-/* One line per row and role: meshes under which a dim of the role was cut evenly and unevenly.
- * Allocated with malloc. */
+/* One line per row, dim and role: meshes under which it was cut evenly and unevenly. Allocated with
+ * malloc. */
 char *coverage_text(const coverage *c);
-/* Is there a MAP or SUM dim of some row's sample that was never cut, evenly or unevenly? Names the
- * first in `text`. */
+/* Is there a dim of a row, but for WHOLE ones, that was never cut, or a row none of whose dims of a
+ * role was cut evenly, or unevenly? Names the first in `text`. */
 bool coverage_has_gap(const coverage *c, char *text, size_t room);
 
 /* Runs sample k of a row; false when there is no such sample. Fails the test on a mismatch. */

@@ -16,7 +16,7 @@ static mtf_tensor *sample_with(mtf_graph *g, int k, const op *row,
                                mtf_tensor *(*operand)(mtf_graph *, mtf_shape))
 {
     const mtf_shape ab = MTF_SHAPE({"a", 4}, {"b", 6}), b = MTF_SHAPE({"b", 6}),
-                    bc = MTF_SHAPE({"b", 6}, {"c", 5}), ba = MTF_SHAPE({"b", 6}, {"a", 4});
+                    bc = MTF_SHAPE({"b", 6}, {"c", 9}), ba = MTF_SHAPE({"b", 6}, {"a", 4});
     switch (k) {
     case 0:
         return build(row, operand(g, ab), operand(g, ab));

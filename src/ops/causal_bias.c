@@ -50,7 +50,7 @@ static void kernel(const kernel_args *k, int64_t begin, int64_t end)
 
 static mtf_tensor *sample(mtf_graph *g, int k)
 {
-    const mtf_dim a = {"a", 6}, b = {"b", 6}, c = {"c", 7};
+    const mtf_dim a = {"a", 6}, b = {"b", 6}, c = {"c", 10};
     switch (k) {
     case 0:
         return mtf_causal_bias(g, a, b, MTF_F64);

@@ -318,7 +318,7 @@ mtf_tensor *mtf_matmul(mtf_tensor *x, mtf_tensor *y, mtf_shape output)
 
 static mtf_tensor *sample(mtf_graph *g, int k)
 {
-    const mtf_dim a = {"a", 4}, b = {"b", 6}, c = {"c", 5}, d = {"d", 3}, e = {"e", 2};
+    const mtf_dim a = {"a", 4}, b = {"b", 6}, c = {"c", 9}, d = {"d", 3}, e = {"e", 2};
     mtf_tensor *x[5];
 #define S(...) sample_normal(g, MTF_SHAPE(__VA_ARGS__))
     switch (k) {

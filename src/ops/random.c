@@ -98,7 +98,7 @@ static mtf_tensor *build(mtf_graph *g, const op *row, const char *name, int nin,
     return graph_add(g, row, given, nin, in, &a);
 }
 
-static const mtf_shape ab = {.rank = 2, .dim = {{"a", 5}, {"b", 6}}};
+static const mtf_shape ab = {.rank = 2, .dim = {{"a", 9}, {"b", 6}}};
 
 static mtf_tensor *uniform_sample(mtf_graph *g, int k)
 {

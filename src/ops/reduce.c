@@ -81,8 +81,8 @@ static mtf_tensor *build(const op *row, mtf_tensor *x, const mtf_shape *output)
 static mtf_tensor *sample_with(mtf_graph *g, int k, const op *row,
                                mtf_tensor *(*operand)(mtf_graph *, mtf_shape))
 {
-    const mtf_shape abc = MTF_SHAPE({"a", 4}, {"b", 6}, {"c", 5});
-    const mtf_shape to[] = {MTF_SHAPE({"a", 4}), MTF_SHAPE({"c", 5}), MTF_SHAPE({"c", 5}, {"a", 4}),
+    const mtf_shape abc = MTF_SHAPE({"a", 4}, {"b", 6}, {"c", 9});
+    const mtf_shape to[] = {MTF_SHAPE({"a", 4}), MTF_SHAPE({"c", 9}), MTF_SHAPE({"c", 9}, {"a", 4}),
                             MTF_SCALAR};
     return k < 4 ? build(row, operand(g, abc), &to[k]) : NULL;
 }

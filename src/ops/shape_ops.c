@@ -125,7 +125,7 @@ static mtf_tensor *broadcast_sample(mtf_graph *g, int k)
         return mtf_broadcast(sample_normal(g, MTF_SHAPE({"a", 4})), MTF_SHAPE({"a", 4}, {"b", 6}));
     case 1:
         return mtf_broadcast(sample_normal(g, MTF_SHAPE({"a", 4}, {"b", 6})),
-                             MTF_SHAPE({"b", 6}, {"c", 5}, {"a", 4}));
+                             MTF_SHAPE({"b", 6}, {"c", 9}, {"a", 4}));
     }
     return NULL;
 }
@@ -161,8 +161,8 @@ static mtf_tensor *transpose_sample(mtf_graph *g, int k)
         return mtf_transpose(sample_normal(g, MTF_SHAPE({"a", 4}, {"b", 6})),
                              MTF_SHAPE({"b", 6}, {"a", 4}));
     case 1:
-        return mtf_transpose(sample_normal(g, MTF_SHAPE({"a", 4}, {"b", 3}, {"c", 5})),
-                             MTF_SHAPE({"c", 5}, {"a", 4}, {"b", 3}));
+        return mtf_transpose(sample_normal(g, MTF_SHAPE({"a", 4}, {"b", 3}, {"c", 9})),
+                             MTF_SHAPE({"c", 9}, {"a", 4}, {"b", 3}));
     }
     return NULL;
 }

@@ -81,7 +81,7 @@ static void grad(mtf_node *n, mtf_tensor *const *dy, mtf_tensor **dx)
 static mtf_tensor *sample(mtf_graph *g, int k)
 {
     static const int64_t offsets[] = {1, -2, 3, 9, -9};
-    const mtf_shape s = MTF_SHAPE({"a", 4}, {"b", 7});
+    const mtf_shape s = MTF_SHAPE({"a", 4}, {"b", 10});
     if (k >= 10) return NULL;
     return mtf_shift(sample_normal(g, s), k % 2 ? "a" : "b", offsets[k / 2], k % 4 == 1);
 }

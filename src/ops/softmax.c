@@ -50,8 +50,8 @@ mtf_tensor *mtf_log_softmax(mtf_tensor *x, const char *dim)
 
 static mtf_tensor *sample(mtf_graph *g, int k)
 {
-    const mtf_shape ab = MTF_SHAPE({"a", 4}, {"b", 7}),
-                    abc = MTF_SHAPE({"a", 3}, {"b", 4}, {"c", 5});
+    const mtf_shape ab = MTF_SHAPE({"a", 4}, {"b", 10}),
+                    abc = MTF_SHAPE({"a", 3}, {"b", 4}, {"c", 9});
     switch (k) {
     case 0:
         return mtf_softmax(sample_normal(g, ab), "b");

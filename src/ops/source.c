@@ -218,7 +218,7 @@ static mtf_tensor *range_sample(mtf_graph *g, int k)
 {
     switch (k) {
     case 0:
-        return mtf_range(g, (mtf_dim){"a", 7}, MTF_F64);
+        return mtf_range(g, (mtf_dim){"a", 10}, MTF_F64);
     case 1:
         return mtf_range(g, (mtf_dim){"a", 6}, MTF_I32);
     }

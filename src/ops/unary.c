@@ -12,7 +12,7 @@ static mtf_tensor *build(const op *row, mtf_tensor *x)
 
 static mtf_shape sample_shape(int k)
 {
-    return k == 0 ? MTF_SHAPE({"a", 4}, {"b", 6}) : MTF_SHAPE({"a", 3}, {"b", 1}, {"c", 5});
+    return k == 0 ? MTF_SHAPE({"a", 4}, {"b", 6}) : MTF_SHAPE({"a", 3}, {"b", 1}, {"c", 9});
 }
 
 static mtf_tensor *sample_of(mtf_graph *g, int k, const op *row)

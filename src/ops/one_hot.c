@@ -1,0 +1,99 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * one_hot: each block of a split dim writes the places that fall into it. */
+#include "base/fault.h"
+#include "mtf/ops.h"
+#include "ops/lookup.h"
+#include "ops/nest.h"
+#include "ops/rows.h"
+#include "ops/tile.h"
+
+typedef struct one_hot_attr {
+    mtf_shape dim; /* of rank 1 */
+    double on, off;
+    mtf_dtype type;
+} one_hot_attr;
+
+static const op_field one_hot_fields[] = {OP_FIELD(one_hot_attr, dim, FIELD_SHAPE),
+                                          OP_FIELD(one_hot_attr, on, FIELD_F64),
+                                          OP_FIELD(one_hot_attr, off, FIELD_F64),
+                                          OP_FIELD(one_hot_attr, type, FIELD_DTYPE),
+                                          {0}};
+
+static bool one_hot_infer(mtf_graph *g, mtf_node *n)
+{
+    one_hot_attr *a = n->attr;
+    if (!lookup_indices_usable(g, n, n->in[0]) || !graph_check_shape(g, &a->dim, n->name))
+        return false;
+    n->out[0].shape = mtf_shape_with(n->in[0]->shape, a->dim.dim[0]);
+    n->out[0].dtype = a->type;
+    return true;
+}
+
+static void put(const kernel_view *v, int64_t at, double x)
+{
+    switch (v->dtype) {
+    case MTF_F32:
+        ((float *)v->data)[at] = (float)x;
+        break;
+    case MTF_F64:
+        ((double *)v->data)[at] = x;
+        break;
+    case MTF_I32:
+        ((int32_t *)v->data)[at] = tile_to_i32(x);
+        break;
+    default:
+        ((uint8_t *)v->data)[at] = x != 0;
+        break;
+    }
+}
+
+static void one_hot_kernel(const kernel_args *k, int64_t begin, int64_t end)
+{
+    (void)begin, (void)end;
+    const one_hot_attr *a = k->attr;
+    const int last = k->out[0].rank - 1;
+    const kernel_dim d = k->dim[last];
+    const int64_t offset = FAULT(FAULT_ONE_HOT_OFFSET) ? 0 : d.offset;
+    int64_t rows = 1;
+    for (int i = 0; i < last; i++)
+        rows *= k->dim[i].local;
+    for (int64_t r = 0; r < rows; r++) {
+        /* The operand is compact and its dims are the result's but the last. */
+        const int64_t on = ((const int32_t *)k->in[0].data)[r] - offset;
+        for (int64_t j = 0; j < d.local; j++)
+            put(&k->out[0], r * d.local + j, j == on ? a->on : a->off);
+    }
+}
+
+static mtf_tensor *one_hot_sample(mtf_graph *g, int k)
+{
+    const mtf_dim v = {"v", 6};
+    switch (k) {
+    case 0:
+        return mtf_one_hot(sample_integers(g, MTF_SHAPE({"a", 9})), v, 1.0, 0.0, MTF_F64);
+    case 1:
+        return mtf_one_hot(sample_integers(g, MTF_SHAPE({"a", 3}, {"b", 2})), (mtf_dim){"v", 10},
+                           0.9, 0.1, MTF_F64);
+    case 2:
+        return mtf_one_hot(sample_integers(g, MTF_SCALAR), v, 1.0, 0.0, MTF_I32);
+    }
+    return NULL;
+}
+
+const op op_one_hot = {
+    .name = "one_hot",
+    .doc = "out = on where dim's index is the index, else off",
+    .nin = 1,
+    .attr_size = sizeof(one_hot_attr),
+    .fields = one_hot_fields,
+    .infer = one_hot_infer,
+    .kernel = one_hot_kernel,
+    .sample = one_hot_sample,
+};
+
+mtf_tensor *mtf_one_hot(mtf_tensor *indices, mtf_dim dim, double on, double off, mtf_dtype type)
+{
+    if (!indices) return NULL;
+    const one_hot_attr a = {.dim = {.rank = 1, .dim = {dim}}, .on = on, .off = off, .type = type};
+    return graph_add(indices->node->graph, &op_one_hot, NULL, 1, &indices, &a);
+}

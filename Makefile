@@ -11,7 +11,8 @@ build:
 	@scripts/setup
 	@cmake --preset release -DCMAKE_INSTALL_PREFIX="$(PREFIX)" >build.log 2>&1 || { cat build.log; exit 1; }
 	@rm -f build.log
-	@cmake --build build -j $(JOBS) -- --quiet
+	@echo "building; the first time takes about a minute"
+	@cmake --build build -j $(JOBS)
 
 demo: build
 	@scripts/demo

@@ -227,3 +227,20 @@ int64_t exchange_received(const exchange *x, int64_t dst)
     }
     return wanted - held;
 }
+
+/* Elements that two processors' blocks share, without keeping the lists. */
+static int64_t shared(const exchange *x, int64_t src, int64_t dst)
+{
+    exchange_pair p = exchange_meet(x, src, dst);
+    const int64_t n = p.elements;
+    exchange_pair_free(&p);
+    return n;
+}
+
+int64_t exchange_sent(const exchange *x, int64_t src)
+{
+    int64_t n = 0;
+    for (int64_t dst = 0; dst < x->mesh->processors; dst++)
+        if (dst != src && exchange_serves(x, src, dst)) n += shared(x, src, dst);
+    return n;
+}

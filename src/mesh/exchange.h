@@ -63,4 +63,7 @@ void exchange_walk(const exchange_pair *p, exchange_fn *fn, void *ctx);
 /* Elements that `dst` receives from others: its block less what it holds already. */
 int64_t exchange_received(const exchange *x, int64_t dst);
 
+/* Elements that `src` sends to others. */
+int64_t exchange_sent(const exchange *x, int64_t src);
+
 #endif

@@ -9,12 +9,12 @@ all: build
 
 build:
 	@scripts/setup
-	@cmake --preset release -DCMAKE_INSTALL_PREFIX=$(PREFIX) >build.log 2>&1 || { cat build.log; exit 1; }
+	@cmake --preset release -DCMAKE_INSTALL_PREFIX="$(PREFIX)" >build.log 2>&1 || { cat build.log; exit 1; }
 	@rm -f build.log
 	@cmake --build build -j $(JOBS) -- --quiet
 
 demo: build
-	@scripts/demo $(if $(TEXT),--text "$(TEXT)")
+	@scripts/demo
 
 test:
 	@scripts/test
@@ -23,7 +23,7 @@ test-all:
 	@scripts/test --all
 
 install: build
-	@cmake --install build --prefix $(PREFIX)
+	@cmake --install build --prefix "$(PREFIX)"
 
 # Rewrites the golden files from what the tests find now; look at the difference before a commit.
 golden: build

@@ -35,7 +35,7 @@ static mtf_status measure(const layout_case *l, int64_t steps, int threads, doub
     if (st == MTF_OK && l->mesh[0])
         st = config_set(&c, "layout=batch:rows;vocab:cols;d_ff:cols;heads:cols", err);
     benchmark_result r = {0};
-    if (st == MTF_OK) st = benchmark_run(&c, steps, threads, true, &r, err);
+    if (st == MTF_OK) st = benchmark_run(&c, steps, threads, true, &r, NULL, err);
     *seconds = r.step_seconds;
     config_free(&c);
     return st;

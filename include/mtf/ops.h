@@ -52,7 +52,8 @@ mtf_tensor *mtf_dropout(mtf_tensor *x, const char *name, double rate);
  * that is built again behind it, for another batch size say, draws the same values as before. */
 void mtf_graph_repeat_streams(mtf_graph *g);
 /* Says that the dim called `name` is a microbatch of a batch of `full` sequences: random values of
- * tensors with this dim are those of the full batch, at the run's batch offset. */
+ * tensors with this dim are those of the full batch, at the run's batch offset. Holds for what is
+ * built behind it; a NULL name ends it. */
 void mtf_graph_set_batch(mtf_graph *g, const char *name, int64_t full);
 
 /* ---- elementwise, one operand; f32 and f64 unless said otherwise ---- */

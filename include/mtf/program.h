@@ -23,7 +23,8 @@ typedef struct mtf_request {
 } mtf_request;
 
 /* Compiles. Fails (NULL, MTF_INVALID) where the graph has an error, where a layout cuts two dims of
- * one tensor over the same axis, where a fetch is NULL, where a variable is assigned twice. Cost
+ * one tensor over the same axis or was read for another mesh, where a fetch is NULL, where a
+ * variable is assigned twice. Cost
  * does not grow with the number of processors. Graph, mesh and layout must outlive the program.
  * Local; all ranks compile the same program. */
 mtf_program *mtf_compile(mtf_graph *g, const mtf_mesh *m, const mtf_layout *l, const mtf_request *r,

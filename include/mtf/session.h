@@ -25,9 +25,10 @@ typedef struct mtf_session_options {
     uint64_t seed; /* of all random values */
 } mtf_session_options;
 
-/* Memory for `programs`, which share mesh, state and one slab, and everything that running needs.
- * NULL after an error: a mesh that does not fit the number of ranks, more memory than the machine
- * has. Programs must outlive the session. State is zero until the initial program has run or
+/* Memory for `programs` (at least one), which share mesh, state and one slab, and everything that
+ * running needs. NULL after an error: programs that differ in their mesh, their variables or how
+ * these are cut, a mesh that does not fit the number of ranks, more memory than the machine has.
+ * Programs must outlive the session. State is zero until the initial program has run or
  * mtf_state_set. Collective. */
 mtf_session *mtf_session_new(int nprograms, mtf_program *const *programs,
                              const mtf_session_options *options, mtf_err *err);
@@ -51,13 +52,16 @@ typedef struct mtf_run_values {
     int64_t batch_offset; /* for microbatches; see mtf_graph_set_batch */
 } mtf_run_values;
 
-/* Runs a program. fetched[i] (may be NULL) receives the whole of fetch i, row-major, on every rank.
- * Fails, before anything runs, where a placeholder that the program needs has no feed. `values` may
- * be NULL: step 0. Collective. */
+/* Runs a program of the session. fetched[i] (may be NULL, as may `fetched`) receives the whole of
+ * fetch i, row-major, on every rank. Fails, before anything runs, where a placeholder that the
+ * program needs has no feed or two, or a feed has neither data nor a callback, and where a callback
+ * fails; feeds that the program does not need are left alone. `values` may be NULL: step 0.
+ * Collective. */
 mtf_status mtf_run(mtf_session *s, const mtf_program *p, int nfeeds, const mtf_feed *feeds,
                    void *const *fetched, const mtf_run_values *values, mtf_err *err);
 
-/* The whole of a variable, row-major, on every rank; sets it everywhere. Collective. */
+/* The whole of a variable, row-major, on every rank; sets it everywhere. Fails where it is no
+ * variable of the session. Collective. */
 mtf_status mtf_state_get(mtf_session *s, const mtf_tensor *variable, void *whole, mtf_err *err);
 mtf_status mtf_state_set(mtf_session *s, const mtf_tensor *variable, const void *whole,
                          mtf_err *err);

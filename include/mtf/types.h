@@ -30,7 +30,7 @@ typedef enum mtf_dtype { MTF_F32, MTF_F64, MTF_I32, MTF_BOOL, MTF_NUM_DTYPES } m
 /* Bytes of one element of `t`. */
 int64_t mtf_dtype_size(mtf_dtype t);
 
-/* "f32", "f64", "i32" or "bool"; the string is static. */
+/* "f32", "f64", "i32" or "bool", "unknown" for what is no type; the string is static. */
 const char *mtf_dtype_name(mtf_dtype t);
 
 #ifdef __cplusplus

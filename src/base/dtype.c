@@ -18,5 +18,5 @@ int64_t mtf_dtype_size(mtf_dtype t)
 
 const char *mtf_dtype_name(mtf_dtype t)
 {
-    return table[t].name;
+    return t >= 0 && t < MTF_NUM_DTYPES ? table[t].name : "unknown";
 }

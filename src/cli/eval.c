@@ -32,8 +32,8 @@ static const option_table table = {
 static void print(const run_eval *e, bool json)
 {
     if (!json) {
-        printf("%lld tokens, loss %.6f nats per token, perplexity %.4f\n"
-               "%lld words, perplexity %.4f per word\n",
+        printf("%lld tokens, loss %.6f nats per token, perplexity %.6g\n"
+               "%lld words, perplexity %.6g per word\n",
                (long long)e->tokens, e->loss, e->perplexity, (long long)e->words,
                e->perplexity_per_word);
         return;

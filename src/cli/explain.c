@@ -3,6 +3,7 @@
 #include <jansson.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/mem.h"
 #include "cli/cli.h"
@@ -96,11 +97,14 @@ static void print_json(const lm *m, const step_programs *s)
 
 static void print_row(const json_t *row)
 {
-    char axes[200] = "";
-    size_t used = 0, i;
+    char axes[200] = ""; /* longer ones are cut */
+    size_t i;
     json_t *axis;
-    json_array_foreach(json_object_get(row, "axes"), i, axis) used += (size_t)snprintf(
-        axes + used, sizeof axes - used, "%s%s", i ? "+" : "", json_string_value(axis));
+    json_array_foreach(json_object_get(row, "axes"), i, axis)
+    {
+        const size_t used = strlen(axes);
+        snprintf(axes + used, sizeof axes - used, "%s%s", i ? "+" : "", json_string_value(axis));
+    }
     printf("%-15s %-12s %14lld %14.0f %16.0f  %s\n", json_string_value(json_object_get(row, "op")),
            axes, (long long)json_integer_value(json_object_get(row, "elements")),
            json_number_value(json_object_get(row, "bytes")),

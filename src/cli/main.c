@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * mtf: the command line. One file per subcommand; this one finds it. */
+#include <errno.h>
+#include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
@@ -15,6 +17,13 @@ const command *const commands[] = {&command_train, &command_eval, &command_gener
                                    &command_explain, &command_verify};
 const int command_count = sizeof commands / sizeof *commands;
 
+/* The exit code after something was printed. */
+static int printed(void)
+{
+    mtf_err err = {0};
+    return cli_finish(cli_flush(&err), &err);
+}
+
 static int print_help(void)
 {
     if (!cli_is_root()) return 0;
@@ -24,7 +33,7 @@ static int print_help(void)
         printf("  %-9s %s\n", commands[i]->name, commands[i]->summary);
     printf("\n'mtf COMMAND --help' shows the options of a command. 'mtf --version' shows the "
            "version.\nUnder mpirun or srun each rank hosts one processor of the mesh.\n");
-    return 0;
+    return printed();
 }
 
 static int print_version(void)
@@ -33,7 +42,7 @@ static int print_version(void)
     printf("mtf %s\ncommit: %s\ncompiler: %s\ninstruction set: %s\noneDNN: %s\nMPI: %s\n",
            version_text(), version_commit(), version_compiler(), isa_name(isa_best()),
            gemm_library(), comm_library());
-    return 0;
+    return printed();
 }
 
 static int unknown(const char *name)
@@ -49,8 +58,19 @@ static int unknown(const char *name)
     return cli_finish(MTF_INVALID, &err);
 }
 
+/* A standard descriptor that the caller has closed would go to the next file that is opened, a log
+ * or a checkpoint, and messages with it. What stands there instead refuses reads or writes. */
+static void keep_descriptors(void)
+{
+    for (int fd = 0; fd < 3; fd++)
+        if (fcntl(fd, F_GETFD) < 0 && errno == EBADF &&
+            open("/dev/null", fd == 0 ? O_WRONLY : O_RDONLY) < 0)
+            return;
+}
+
 int main(int argc, char **argv)
 {
+    keep_descriptors();
     signal(SIGPIPE, SIG_DFL);
     if (argc < 2) {
         mtf_err err = {0};

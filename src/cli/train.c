@@ -68,7 +68,11 @@ static void print_benchmark(const benchmark_result *b, bool json)
 static mtf_status benchmark(const config *c, const options *o, mtf_err *err)
 {
     benchmark_result b;
-    TRY(benchmark_run(c, o->benchmark, (int)o->threads, o->strict, &b, err));
+    mtf_err warning = {0};
+    const mtf_status st =
+        benchmark_run(c, o->benchmark, (int)o->threads, o->strict, &b, &warning, err);
+    cli_warn(&warning);
+    TRY(st);
     if (cli_is_root()) print_benchmark(&b, o->json);
     return cli_flush(err);
 }

@@ -12,6 +12,25 @@ static const mtf_feed *find_feed(const value *v, int nfeeds, const mtf_feed *fee
     return NULL;
 }
 
+static mtf_status check_feed(const mtf_program *p, const value *v, int nfeeds,
+                             const mtf_feed *feeds, mtf_err *err)
+{
+    const char *name = v->tensor->node->name;
+    const mtf_feed *f = find_feed(v, nfeeds, feeds);
+    if (!f)
+        return err_set(err, MTF_INVALID, "program '%s' needs a feed for placeholder '%s'%s",
+                       p->name, name, shape_text(&v->shape));
+    if (!f->data && !f->fn)
+        return err_set(
+            err, MTF_INVALID,
+            "program '%s': the feed for placeholder '%s' has neither data nor a callback", p->name,
+            name);
+    if (find_feed(v, (int)(feeds + nfeeds - f) - 1, f + 1))
+        return err_set(err, MTF_INVALID, "program '%s': placeholder '%s' has two feeds; keep one",
+                       p->name, name);
+    return MTF_OK;
+}
+
 /* The block that starts at `offset` of a whole row-major array. */
 static void copy_block(const value *v, const int64_t *offset, const int64_t *extent,
                        const char *whole, char *block)
@@ -61,9 +80,7 @@ static mtf_status fill_feeds(mtf_session *s, const mtf_program *p, int nfeeds,
                              const mtf_feed *feeds, mtf_err *err)
 {
     for (int k = 0; k < p->nfeeds; k++)
-        if (!find_feed(p->feed[k], nfeeds, feeds))
-            return err_set(err, MTF_INVALID, "program '%s' needs a feed for placeholder '%s'%s",
-                           p->name, p->feed[k]->tensor->node->name, shape_text(&p->feed[k]->shape));
+        TRY(check_feed(p, p->feed[k], nfeeds, feeds, err));
     for (int k = 0; k < p->nfeeds; k++)
         TRY(fill_feed(s, p->feed[k], find_feed(p->feed[k], nfeeds, feeds), err));
     return MTF_OK;
@@ -73,7 +90,6 @@ static const bound *find_bound(const mtf_session *s, const mtf_program *p)
 {
     for (int i = 0; i < s->nbound; i++)
         if (s->bound[i].p == p) return &s->bound[i];
-    MTF_CHECK(false, "program '%s' does not belong to the session", p->name);
     return NULL;
 }
 
@@ -102,6 +118,7 @@ mtf_status mtf_run(mtf_session *s, const mtf_program *p, int nfeeds, const mtf_f
                    void *const *fetched, const mtf_run_values *values, mtf_err *err)
 {
     const bound *b = find_bound(s, p);
+    if (!b) return err_set(err, MTF_INVALID, "program '%s' is none of the session's", p->name);
     mtf_err local = {0};
     mtf_status st = fill_feeds(s, p, nfeeds, feeds, &local);
     if (p->nfeeds) st = comm_agree(s->comm, st, &local);

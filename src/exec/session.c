@@ -82,14 +82,42 @@ static void allocate(mtf_session *s)
     s->cut = mem_zalloc(n * sizeof *s->cut);
 }
 
+/* Do both programs find the same variables, cut in the same way? */
+static bool same_state(const mtf_program *a, const mtf_program *b)
+{
+    if (a->graph != b->graph || a->nstates != b->nstates) return false;
+    for (int i = 0; i < a->nstates; i++)
+        if (memcmp(a->state[i].value->split, b->state[i].value->split,
+                   sizeof a->state[i].value->split) != 0)
+            return false;
+    return true;
+}
+
+static mtf_status check_together(int n, mtf_program *const *programs, mtf_err *err)
+{
+    if (n < 1) return err_set(err, MTF_INVALID, "a session needs at least one program");
+    for (int i = 1; i < n; i++) {
+        const mtf_program *p = programs[i], *first = programs[0];
+        if (p->mesh != first->mesh)
+            return err_set(err, MTF_INVALID,
+                           "programs '%s' and '%s' of one session have different meshes, '%s' and "
+                           "'%s'",
+                           first->name, p->name, first->mesh->text, p->mesh->text);
+        if (!same_state(first, p))
+            return err_set(err, MTF_INVALID,
+                           "programs '%s' and '%s' of one session need the same variables under "
+                           "the same layout; compile both after the last variable was made",
+                           first->name, p->name);
+    }
+    return MTF_OK;
+}
+
 static mtf_status prepare(mtf_session *s, int nprograms, mtf_program *const *programs, mtf_err *err)
 {
     TRY(open_comm(s, err));
     s->bound = mem_zalloc(sizeof *s->bound * (size_t)nprograms);
     for (int i = 0; i < nprograms; i++) {
         const mtf_program *p = programs[i];
-        MTF_CHECK(p->mesh == s->mesh && p->state_bytes == programs[0]->state_bytes,
-                  "programs of one session need one mesh and one graph's variables");
         if (p->slab_bytes > s->slab_bytes) s->slab_bytes = p->slab_bytes;
         if (!comm_equal(s->comm, mtf_program_hash(p)))
             return err_set(err, MTF_FAILED,
@@ -117,7 +145,7 @@ static int default_threads(void)
 mtf_session *mtf_session_new(int nprograms, mtf_program *const *programs,
                              const mtf_session_options *options, mtf_err *err)
 {
-    MTF_CHECK(nprograms > 0, "a session needs a program");
+    if (check_together(nprograms, programs, err) != MTF_OK) return NULL;
     mtf_session *s = mem_zalloc(sizeof *s);
     s->mesh = programs[0]->mesh;
     s->seed = options ? options->seed : 0;

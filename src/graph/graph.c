@@ -104,8 +104,13 @@ static bool infer(mtf_graph *g, mtf_node *n)
 {
     if (!sizes_agree(g, n) || !n->op->infer(g, n)) return false;
     mtf_dim dims[KERNEL_MAX_SPACE];
-    for (int i = 0; i < n->nout; i++)
+    for (int i = 0; i < n->nout; i++) {
         if (!graph_check_shape(g, &n->out[i].shape, n->name)) return false;
+        if (n->out[i].dtype >= 0 && n->out[i].dtype < MTF_NUM_DTYPES) continue;
+        graph_fail(g, "%s '%s': %d is no element type; use MTF_F32, MTF_F64, MTF_I32 or MTF_BOOL",
+                   n->op->name, n->name, (int)n->out[i].dtype);
+        return false;
+    }
     return op_space(n, dims) >= 0 || graph_fail(g, "%s '%s': more than %d dims in one operation",
                                                 n->op->name, n->name, KERNEL_MAX_SPACE);
 }
@@ -149,8 +154,8 @@ mtf_dim mtf_tensor_dim(const mtf_tensor *t, const char *name)
     if (!t) return (mtf_dim){name, 1};
     const int at = mtf_shape_find(&t->shape, name);
     if (at >= 0) return t->shape.dim[at];
-    graph_fail(t->node->graph, "'%s' has no dim %s; its shape is %s", t->node->name, name,
-               shape_text(&t->shape));
+    graph_fail(t->node->graph, "'%s' has no dim %s; its shape is %s", t->node->name,
+               name ? name : "NULL", shape_text(&t->shape));
     return (mtf_dim){name, 1};
 }
 

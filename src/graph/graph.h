@@ -45,7 +45,7 @@ struct mtf_graph {
     int64_t batch_full;     /* its size in the full batch */
 };
 
-/* The one pointer for a name in this graph. */
+/* The one pointer for a name in this graph; NULL is a name that no dim has. */
 const char *graph_intern(mtf_graph *g, const char *name);
 
 /* The path for a node: scope + name, made unique with _1, _2, ... */

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Names of a graph: interned strings, scopes and unique paths. */
-#include <stdio.h>
 #include <string.h>
 
 #include "graph/graph.h"
@@ -44,6 +43,7 @@ static void grow_table(mtf_graph *g)
 
 const char *graph_intern(mtf_graph *g, const char *name)
 {
+    if (!name) name = "[NULL]"; /* no dim can be called so, and messages show it */
     if (2 * (g->nnames + 1) > g->names_cap) grow_table(g);
     const int64_t at = slot_of(g, name);
     if (!g->names[at]) {
@@ -57,15 +57,12 @@ const char *graph_intern(mtf_graph *g, const char *name)
  * of the two counts knows what is taken: "a", "a" and a user's own "a_1" must all differ. */
 static const char *take_name(mtf_graph *g, const char *name, bool streams)
 {
-    char path[1024];
-    snprintf(path, sizeof path, "%s%s", g->scope, name);
-    const char *base = graph_intern(g, path), *unique = base;
+    const char *base = graph_intern(g, arena_printf(g->mem, "%s%s", g->scope, name));
+    const char *unique = base;
     /* The table may grow in the loop, so the counts are looked up anew. */
 #define COUNT(of) (streams ? g->streams : g->uses)[slot_of(g, of)]
-    for (int64_t count = COUNT(base); COUNT(unique) > 0; count++) {
-        snprintf(path, sizeof path, "%s_%lld", base, (long long)count);
-        unique = graph_intern(g, path);
-    }
+    for (int64_t count = COUNT(base); COUNT(unique) > 0; count++)
+        unique = graph_intern(g, arena_printf(g->mem, "%s_%lld", base, (long long)count));
     COUNT(unique)++;
     if (base != unique) COUNT(base)++;
 #undef COUNT
@@ -91,7 +88,7 @@ void mtf_scope_push(mtf_graph *g, const char *name)
 {
     mem_grow((void **)&g->scopes, g->nscopes, &g->scopes_cap, sizeof *g->scopes);
     g->scopes[g->nscopes++] = g->scope;
-    g->scope = arena_printf(g->mem, "%s%s/", g->scope, name);
+    g->scope = arena_printf(g->mem, "%s%s/", g->scope, name ? name : "");
 }
 
 void mtf_scope_pop(mtf_graph *g)

@@ -7,7 +7,7 @@
 
 static int add_dims(const mtf_shape *s, mtf_dim *dims, int n)
 {
-    for (int i = 0; i < s->rank; i++) {
+    for (int i = 0; i < s->rank && i < MTF_MAX_RANK; i++) {
         int at = 0;
         while (at < n && dims[at].name != s->dim[i].name)
             at++;

@@ -14,7 +14,7 @@ enum {
     TRAIT_TILE = 1 << 0,    /* one function over a tile; every dim is MAP */
     TRAIT_INPLACE = 1 << 1, /* an output may take the memory of an operand of the same block */
     TRAIT_VIEW = 1 << 2,    /* the output is the operand's memory under other names */
-    TRAIT_RANDOM = 1 << 3,  /* depends on seed and step: never shared, never folded */
+    TRAIT_RANDOM = 1 << 3,  /* depends on seed and step: no constant */
     TRAIT_STATE = 1 << 4,   /* reads a variable */
     TRAIT_FEED = 1 << 5,    /* is given by the caller for every run */
     TRAIT_ASSIGN = 1 << 6,  /* writes its input 0 to its variable */
@@ -121,7 +121,8 @@ lowered lower_view(lowering *l, const mtf_node *n, lowered v, const mtf_shape *s
                    const int *from);
 /* The elements of v under the node's shape, at home: by one exchange. */
 lowered lower_exchange(lowering *l, const mtf_node *n, lowered v);
-/* Partitions a detached node whose inputs are tensors of `n` or of earlier detached nodes. */
+/* Partitions a detached node whose inputs are tensors of `n` or of earlier detached nodes. Its
+ * result may have two dims that the layout cuts over one axis: one of them stays whole. */
 mtf_tensor *lower_node(lowering *l, const mtf_node *n, const op *row, int nin,
                        mtf_tensor *const *in, const void *attr);
 /* Local elements of a dim on the largest processor. */
@@ -130,5 +131,7 @@ int64_t lower_local(lowering *l, const mtf_dim *d);
 void lower_output(lowering *l, const mtf_node *n, int i, lowered v);
 /* The value of a tensor that was partitioned before. */
 lowered lower_value(lowering *l, const mtf_tensor *t);
+/* Stores an error; `lower` then returns false. */
+__attribute__((format(printf, 2, 3))) void lower_fail(lowering *l, const char *fmt, ...);
 
 #endif

@@ -4,24 +4,30 @@
 
 #include "graph/graph.h"
 
+/* Dims that are stored: a shape may claim more until it is refused where it is used. */
+static int stored(const mtf_shape *s)
+{
+    return s->rank < MTF_MAX_RANK ? s->rank : MTF_MAX_RANK;
+}
+
 int64_t mtf_shape_size(const mtf_shape *s)
 {
     int64_t n = 1;
-    for (int i = 0; i < s->rank; i++)
+    for (int i = 0; i < stored(s); i++)
         n *= s->dim[i].size;
     return n;
 }
 
 int mtf_shape_find(const mtf_shape *s, const char *name)
 {
-    for (int i = 0; i < s->rank; i++)
-        if (s->dim[i].name == name || strcmp(s->dim[i].name, name) == 0) return i;
+    for (int i = 0; name && i < stored(s); i++)
+        if (s->dim[i].name && strcmp(s->dim[i].name, name) == 0) return i;
     return -1;
 }
 
 int shape_find(const mtf_shape *s, const char *interned)
 {
-    for (int i = 0; i < s->rank; i++)
+    for (int i = 0; i < stored(s); i++)
         if (s->dim[i].name == interned) return i;
     return -1;
 }
@@ -30,7 +36,7 @@ mtf_shape mtf_shape_without(mtf_shape s, const char *name)
 {
     const int at = mtf_shape_find(&s, name);
     if (at < 0) return s;
-    for (int i = at; i + 1 < s.rank; i++)
+    for (int i = at; i + 1 < stored(&s); i++)
         s.dim[i] = s.dim[i + 1];
     s.rank--;
     return s;
@@ -38,7 +44,7 @@ mtf_shape mtf_shape_without(mtf_shape s, const char *name)
 
 mtf_shape mtf_shape_with(mtf_shape s, mtf_dim d)
 {
-    if (s.rank < MTF_MAX_RANK) s.dim[s.rank] = d;
+    if (s.rank >= 0 && s.rank < MTF_MAX_RANK) s.dim[s.rank] = d;
     s.rank++; /* a rank above the maximum is refused where the shape is used */
     return s;
 }
@@ -65,7 +71,7 @@ const char *shape_text(const mtf_shape *s)
     char *text = buffers[next = (next + 1) % 4];
     size_t used = 0, room = sizeof buffers[0];
     text[used++] = '[';
-    for (int i = 0; i < s->rank && i < MTF_MAX_RANK && used + 64 < room; i++)
+    for (int i = 0; i < stored(s) && used + 64 < room; i++)
         used += (size_t)snprintf(text + used, room - used - 2, "%s%.60s=%" PRId64, i ? " " : "",
                                  s->dim[i].name, s->dim[i].size);
     if (used > room - 2) used = room - 2;

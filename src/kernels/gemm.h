@@ -13,7 +13,7 @@
 #include "base/err.h"
 #include "base/kernel.h"
 
-enum { GEMM_MAX_DIMS = 8 };
+enum { GEMM_MAX_DIMS = KERNEL_MAX_RANK }; /* of one kind: all stand in one operand */
 
 typedef struct gemm_dim {
     int64_t n;       /* elements; may be 0 or 1 */

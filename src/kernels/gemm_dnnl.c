@@ -6,6 +6,7 @@
 #include <dlfcn.h>
 #include <oneapi/dnnl/dnnl.h>
 #include <pthread.h>
+#include <signal.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
@@ -32,6 +33,7 @@ struct dnnl_kernel {
     dnnl_primitive_desc_t desc;
     int64_t scratch;
     const char *impl;
+    bool leaves_stack; /* see execute */
     slot *slots;
 };
 
@@ -198,6 +200,7 @@ dnnl_kernel *dnnl_kernel_new(const dnnl_product *p)
         k = mem_zalloc(sizeof *k);
         k->desc = desc;
         k->impl = impl_of(desc);
+        k->leaves_stack = strncmp(k->impl, "gemm", 4) == 0;
         k->scratch = bytes_of(dnnl_primitive_desc_query_md(desc, dnnl_query_scratchpad_md, 0));
         k->slots = mem_zalloc(sizeof *k->slots * SLOTS);
         DNNL_OK(dnnl_primitive_create(&k->primitive, desc));
@@ -258,6 +261,20 @@ static slot *slot_take(const dnnl_kernel *k, slot *own)
     return s;
 }
 
+/* The gemm kernels, where the product is deep, point the stack pointer at a buffer on the heap
+ * while they run. A signal handler of the program that we are part of would write its frame there,
+ * over what lies before the buffer; so signals wait until the kernel has ended. */
+static void execute(const dnnl_kernel *k, const dnnl_exec_arg_t args[4])
+{
+    sigset_t all, before;
+    if (k->leaves_stack) {
+        sigfillset(&all);
+        pthread_sigmask(SIG_SETMASK, &all, &before);
+    }
+    DNNL_OK(dnnl_primitive_execute(k->primitive, stream, 4, args));
+    if (k->leaves_stack) pthread_sigmask(SIG_SETMASK, &before, NULL);
+}
+
 void dnnl_kernel_run(const dnnl_kernel *k, const float *a, const float *b, float *c, void *scratch)
 {
     static const int names[] = {DNNL_ARG_SRC, DNNL_ARG_WEIGHTS, DNNL_ARG_DST, DNNL_ARG_SCRATCHPAD};
@@ -270,7 +287,7 @@ void dnnl_kernel_run(const dnnl_kernel *k, const float *a, const float *b, float
         args[i] = (dnnl_exec_arg_t){names[i], s->memory[i]};
     }
     const int threads = single_thread();
-    DNNL_OK(dnnl_primitive_execute(k->primitive, stream, 4, args));
+    execute(k, args);
     restore_threads(threads);
     if (s == &own)
         slot_clear(&own);

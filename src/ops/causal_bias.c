@@ -22,7 +22,7 @@ static bool infer(mtf_graph *g, mtf_node *n)
     if (!graph_check_shape(g, &a->shape, n->name)) return false;
     n->out[0].shape = a->shape;
     n->out[0].dtype = a->type;
-    if ((1u << a->type) & TYPES_FLOAT) return true;
+    if (a->type == MTF_F32 || a->type == MTF_F64) return true;
     graph_fail(g, "causal_bias '%s': the type %s is not possible; use f32 or f64", n->name,
                mtf_dtype_name(a->type));
     return false;

@@ -5,6 +5,8 @@
  * is summed away before, a new dim of the output is a broadcast after. So every reduced dim of the
  * row stands in at least two operands. More than two operands are ordered when the row is lowered,
  * where local sizes are known. */
+#include <math.h>
+
 #include "base/fault.h"
 #include "mtf/ops.h"
 #include "ops/nest.h"
@@ -149,37 +151,79 @@ static void kernel(const kernel_args *k, int64_t begin, int64_t end)
 typedef struct plan {
     lowering *l;
     const mtf_node *n;
-    mtf_shape shape[1 << KERNEL_MAX_IN]; /* of the product of a subset */
+    double points[3][256];             /* product of the local sizes of eight dims, by their bits */
+    uint32_t of[KERNEL_MAX_IN];        /* dims of an operand, as bits of the iteration space */
+    uint32_t kept[1 << KERNEL_MAX_IN]; /* dims of the product of a subset */
     double cost[1 << KERNEL_MAX_IN];
     int left[1 << KERNEL_MAX_IN]; /* one half of the best cut of a subset */
 } plan;
 
-/* Dims of the product of `set` that something outside of it, or the output, still needs. */
-static mtf_shape subset_shape(const mtf_node *n, int set)
+_Static_assert(KERNEL_MAX_SPACE <= 24, "dims of the iteration space are bits of three bytes");
+
+static uint32_t dims_of(const mtf_shape *s, int ndims, const mtf_dim *dims)
 {
-    mtf_shape s = MTF_SCALAR;
-    for (int i = 0; i < n->nin; i++) {
-        if (!(set >> i & 1)) continue;
-        for (int j = 0; j < n->in[i]->shape.rank; j++) {
-            const mtf_dim d = n->in[i]->shape.dim[j];
-            bool needed = shape_find(&n->out[0].shape, d.name) >= 0;
-            for (int o = 0; o < n->nin; o++)
-                needed = needed || (!(set >> o & 1) && shape_find(&n->in[o]->shape, d.name) >= 0);
-            if (needed && shape_find(&s, d.name) < 0) s = mtf_shape_with(s, d);
-        }
-    }
-    return s;
+    uint32_t mask = 0;
+    for (int i = 0; i < ndims; i++)
+        if (shape_find(s, dims[i].name) >= 0) mask |= 1u << i;
+    return mask;
 }
 
-static double pair_cost(const plan *p, int a, int b)
+/* Bits of all operands, sizes of all dims, and what every subset keeps: dims of its operands that
+ * something outside of it, or the output, still needs. */
+static void describe(plan *p)
 {
-    const mtf_shape *x = &p->shape[a], *y = &p->shape[b];
-    double points = 1;
-    for (int i = 0; i < x->rank; i++)
-        points *= (double)lower_local(p->l, &x->dim[i]);
-    for (int i = 0; i < y->rank; i++)
-        if (shape_find(x, y->dim[i].name) < 0) points *= (double)lower_local(p->l, &y->dim[i]);
-    return points;
+    const mtf_node *n = p->n;
+    mtf_dim dims[KERNEL_MAX_SPACE];
+    const int ndims = op_space(n, dims), all = (1 << n->nin) - 1;
+    for (int byte = 0; byte < 3; byte++)
+        for (int bits = 0; bits < 256; bits++) {
+            p->points[byte][bits] = 1;
+            for (int i = 8 * byte; i < ndims && i < 8 * byte + 8; i++)
+                if (bits >> (i - 8 * byte) & 1)
+                    p->points[byte][bits] *= (double)lower_local(p->l, &dims[i]);
+        }
+    for (int i = 0; i < n->nin; i++)
+        p->of[i] = dims_of(&n->in[i]->shape, ndims, dims);
+    for (int set = 1; set <= all; set++) {
+        uint32_t inside = 0, needed = dims_of(&n->out[0].shape, ndims, dims);
+        for (int i = 0; i < n->nin; i++)
+            *(set >> i & 1 ? &inside : &needed) |= p->of[i];
+        p->kept[set] = inside & needed;
+    }
+}
+
+/* The best cut of a subset whose parts are known. A product that is no tensor costs infinity. */
+static void best_cut(plan *p, int set)
+{
+    const int rest = set & ~(1 << (31 - __builtin_clz((unsigned)set)));
+    p->cost[set] = INFINITY;
+    if (__builtin_popcount(p->kept[set]) > MTF_MAX_RANK) return;
+    for (int part = rest; part; part = (part - 1) & rest) { /* the half without the last operand */
+        const uint32_t space = p->kept[part] | p->kept[set & ~part];
+        const double points =
+            p->points[0][space & 255] * p->points[1][space >> 8 & 255] * p->points[2][space >> 16];
+        const double c = p->cost[part] + p->cost[set & ~part] + points;
+        if (c > p->cost[set] || c == INFINITY) continue;
+        p->cost[set] = c;
+        p->left[set] = set & ~part;
+    }
+}
+
+/* The dims that a subset keeps, in the order of its operands. */
+static mtf_shape subset_shape(const plan *p, int set)
+{
+    mtf_shape s = MTF_SCALAR;
+    mtf_dim dims[KERNEL_MAX_SPACE];
+    op_space(p->n, dims);
+    for (int i = 0; i < p->n->nin; i++)
+        for (int j = 0; (set >> i & 1) && j < p->n->in[i]->shape.rank; j++) {
+            const mtf_dim d = p->n->in[i]->shape.dim[j];
+            int bit = 0;
+            while (dims[bit].name != d.name)
+                bit++;
+            if ((p->kept[set] >> bit & 1) && shape_find(&s, d.name) < 0) s = mtf_shape_with(s, d);
+        }
+    return s;
 }
 
 static mtf_tensor *emit(plan *p, int set)
@@ -187,8 +231,8 @@ static mtf_tensor *emit(plan *p, int set)
     if ((set & (set - 1)) == 0) return p->n->in[__builtin_ctz((unsigned)set)];
     mtf_tensor *in[2] = {emit(p, p->left[set]), emit(p, set & ~p->left[set])};
     const bool all = set == (1 << p->n->nin) - 1;
-    const einsum_attr a = {all ? p->n->out[0].shape : p->shape[set]};
-    return in[0] && in[1] ? lower_node(p->l, p->n, &op_einsum, 2, in, &a) : NULL;
+    const einsum_attr a = {all ? p->n->out[0].shape : subset_shape(p, set)};
+    return lower_node(p->l, p->n, &op_einsum, 2, in, &a);
 }
 
 static bool lower(lowering *l, mtf_node *n)
@@ -196,22 +240,21 @@ static bool lower(lowering *l, mtf_node *n)
     if (n->nin == 2) return lower_generic(l, n);
     const int all = (1 << n->nin) - 1;
     plan *p = mem_zalloc(sizeof *p);
-    *p = (plan){.l = l, .n = n};
-    for (int set = 1; set <= all; set++) {
-        p->shape[set] = subset_shape(n, set);
-        if ((set & (set - 1)) == 0) continue;
-        p->cost[set] = -1;
-        for (int a = (set - 1) & set; a; a = (a - 1) & set) {
-            const double c = p->cost[a] + p->cost[set & ~a] + pair_cost(p, a, set & ~a);
-            if (p->cost[set] >= 0 && c >= p->cost[set]) continue;
-            p->cost[set] = c;
-            p->left[set] = a;
-        }
-    }
-    mtf_tensor *t = emit(p, all);
-    if (t) lower_output(l, n, 0, lower_value(l, t));
+    p->l = l;
+    p->n = n;
+    describe(p);
+    for (int set = 1; set <= all; set++)
+        if (set & (set - 1)) best_cut(p, set);
+    const bool possible = p->cost[all] < INFINITY;
+    if (possible)
+        lower_output(l, n, 0, lower_value(l, emit(p, all)));
+    else
+        lower_fail(l,
+                   "einsum '%s': in every order of the operands the product of some has more than "
+                   "%d dims; multiply in parts",
+                   n->name, MTF_MAX_RANK);
     mem_free(p);
-    return t != NULL;
+    return possible;
 }
 
 /* ---- builder ---- */
@@ -275,8 +318,8 @@ mtf_tensor *mtf_matmul(mtf_tensor *x, mtf_tensor *y, mtf_shape output)
 
 static mtf_tensor *sample(mtf_graph *g, int k)
 {
-    const mtf_dim a = {"a", 4}, b = {"b", 6}, c = {"c", 5}, d = {"d", 3};
-    mtf_tensor *x[3];
+    const mtf_dim a = {"a", 4}, b = {"b", 6}, c = {"c", 5}, d = {"d", 3}, e = {"e", 2};
+    mtf_tensor *x[5];
 #define S(...) sample_normal(g, MTF_SHAPE(__VA_ARGS__))
     switch (k) {
     case 0:
@@ -299,6 +342,12 @@ static mtf_tensor *sample(mtf_graph *g, int k)
         return mtf_matmul(S(a, b), S(b, c), MTF_SHAPE(a, d));
     case 8:
         return mtf_matmul(S(a, b), S(a, b), MTF_SHAPE(b, a));
+    case 9: /* a product of two has dims that no operand and not the output joins */
+        x[0] = S(a, b), x[1] = S(b, c), x[2] = S(c, d), x[3] = S(d, a);
+        return mtf_einsum(4, x, MTF_SHAPE(c, a));
+    case 10:
+        x[0] = S(d, e), x[1] = S(a, e), x[2] = S(a), x[3] = S(d), x[4] = S(e);
+        return mtf_einsum(5, x, MTF_SHAPE(e));
     }
 #undef S
     return NULL;

@@ -57,6 +57,13 @@ static bool gather_infer(mtf_graph *g, mtf_node *n)
     return true;
 }
 
+/* Bools have no sum: each processor needs the whole of the indexed dim. */
+static role gather_role(const mtf_node *n, const char *dim)
+{
+    if (shape_find(&n->out[0].shape, dim) >= 0) return ROLE_MAP;
+    return n->out[0].dtype == MTF_BOOL ? ROLE_WHOLE : ROLE_SUM;
+}
+
 static bool gather_linear(const mtf_node *n, unsigned mask)
 {
     (void)n;
@@ -151,6 +158,8 @@ static mtf_tensor *gather_sample(mtf_graph *g, int k)
     case 4:
         return mtf_gather(sample_normal(g, MTF_SHAPE({"v", 6})),
                           sample_integers(g, MTF_SHAPE({"a", 5})), "v");
+    case 5:
+        return mtf_gather(sample_flags(g, v), sample_integers(g, MTF_SHAPE({"a", 5})), "v");
     }
     return NULL;
 }
@@ -162,6 +171,7 @@ const op op_gather = {
     .attr_size = sizeof(gather_attr),
     .fields = gather_fields,
     .infer = gather_infer,
+    .role = gather_role,
     .linear = gather_linear,
     .grad = gather_grad,
     .kernel = gather_kernel,

@@ -25,7 +25,7 @@ static bool random_infer(mtf_graph *g, mtf_node *n)
     const random_attr *a = n->attr;
     n->out[0].shape = a->shape;
     n->out[0].dtype = a->type;
-    if ((1u << a->type) & TYPES_FLOAT) return true;
+    if (a->type == MTF_F32 || a->type == MTF_F64) return true;
     graph_fail(g, "%s '%s': the type %s is not possible; use f32 or f64", n->op->name, n->name,
                mtf_dtype_name(a->type));
     return false;
@@ -79,7 +79,10 @@ static tile_origin origin_of(const mtf_graph *g, const mtf_shape *s)
 
 void mtf_graph_set_batch(mtf_graph *g, const char *name, int64_t full)
 {
-    g->batch_name = graph_intern(g, name);
+    if (full < 1)
+        graph_fail(g, "the full batch of %s has size %lld; it must be at least 1",
+                   name ? name : "NULL", (long long)full);
+    g->batch_name = name ? graph_intern(g, name) : NULL;
     g->batch_full = full;
 }
 
@@ -88,8 +91,10 @@ static mtf_tensor *build(mtf_graph *g, const op *row, const char *name, int nin,
 {
     if (g->err.status != MTF_OK) return NULL;
     const char *given = name && *name ? name : row->name;
-    a.origin = origin_of(g, &a.shape);
-    if (!a.stream) a.stream = random_stream(graph_stream_name(g, given));
+    if (!a.stream) { /* a gradient comes with those of its node, whatever the batch is by now */
+        a.origin = origin_of(g, &a.shape);
+        a.stream = random_stream(graph_stream_name(g, given));
+    }
     return graph_add(g, row, given, nin, in, &a);
 }
 
@@ -201,7 +206,7 @@ mtf_tensor *mtf_dropout(mtf_tensor *x, const char *name, double rate)
     if (!x) return NULL;
     if (!(rate >= 0.0 && rate < 1.0))
         return graph_fail(x->node->graph, "dropout '%s': the rate is %g; it must be in [0, 1)",
-                          name, rate);
+                          name ? name : "", rate);
     if (rate == 0.0) return x;
     const random_attr a = {.a = rate, .shape = x->shape, .type = x->dtype};
     return build(x->node->graph, &op_dropout, name, 1, &x, a);

@@ -177,7 +177,7 @@ mtf_tensor *mtf_rename(mtf_tensor *x, const char *from, const char *to)
     const int at = mtf_shape_find(&x->shape, from);
     if (at < 0)
         return graph_fail(x->node->graph, "rename '%s': no dim is called %s in %s", x->node->name,
-                          from, shape_text(&x->shape));
+                          from ? from : "NULL", shape_text(&x->shape));
     mtf_shape s = x->shape;
     s.dim[at].name = to;
     return build(&op_rename, x, &s);

@@ -29,8 +29,8 @@ mtf_tensor *mtf_reduce_logsumexp(mtf_tensor *x, mtf_shape output)
 static bool has_dim(const mtf_tensor *x, const char *what, const char *dim)
 {
     if (mtf_shape_find(&x->shape, dim) >= 0) return true;
-    graph_fail(x->node->graph, "%s '%s': no dim is called %s in %s", what, x->node->name, dim,
-               shape_text(&x->shape));
+    graph_fail(x->node->graph, "%s '%s': no dim is called %s in %s", what, x->node->name,
+               dim ? dim : "NULL", shape_text(&x->shape));
     return false;
 }
 

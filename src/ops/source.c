@@ -64,7 +64,9 @@ const op op_variable = {
 
 mtf_tensor *mtf_variable(mtf_graph *g, const char *name, mtf_tensor *initial, bool trainable)
 {
-    if (!initial) return NULL;
+    if (!initial || initial->node->graph != g)
+        return graph_fail(g, "variable '%s': the initial value is NULL or of another graph",
+                          name ? name : "");
     const variable_attr a = {.trainable = trainable, .initial = initial};
     return graph_add(g, &op_variable, name, 0, NULL, &a);
 }

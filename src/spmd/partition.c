@@ -195,13 +195,41 @@ static int space_find(const space *s, const char *name)
     return -1;
 }
 
-/* The operand with every dim that the local work wants whole gathered. */
+static split wanted(const space *s, const value *v, int dim)
+{
+    return s->split[space_find(s, v->shape.dim[dim].name)];
+}
+
+/* The operand with every dim that the local work wants whole gathered. A dim that it wants cut may
+ * be whole only in the result of a detached node. */
 static value *operand(lowering *l, const mtf_node *n, const space *s, int k)
 {
     value *v = lookup(l, n->in[k]);
     MTF_CHECK(v, "operand %d of '%s' was not partitioned", k, n->name);
     for (int i = 0; i < v->shape.rank; i++)
-        if (!s->split[space_find(s, v->shape.dim[i].name)].n) v = emit_gather(l, n, v, i);
+        if (!wanted(s, v, i).n) v = emit_gather(l, n, v, i);
+    for (int i = 0; i < v->shape.rank; i++)
+        if (!v->split[i].n) v = emit_slice(l, n, v, i, wanted(s, v, i));
+    return v;
+}
+
+static unsigned axes_in_use(const value *v)
+{
+    unsigned mask = 0;
+    for (int i = 0; i < v->shape.rank; i++)
+        mask |= split_mask(v->split[i]);
+    return mask;
+}
+
+/* Cuts every whole dim as the layout asks; where another dim has the axes (in the result of a
+ * detached node), it stays whole. */
+static value *bring_home(lowering *l, const mtf_node *n, value *v)
+{
+    for (int i = 0; i < v->shape.rank; i++) {
+        const split home = layout_split(l->p->layout, v->shape.dim[i].name);
+        if (!v->split[i].n && !(split_mask(home) & axes_in_use(v)))
+            v = emit_slice(l, n, v, i, home);
+    }
     return v;
 }
 
@@ -246,13 +274,8 @@ static void emit_compute(lowering *l, const mtf_node *n, const space *s)
         v->pending = pending_axes(s, l->p->mesh->naxes, &v->combine);
         c->out[o] = v;
     }
-    for (int o = 0; o < n->nout; o++) {
-        value *v = emit_reduce(l, n, c->out[o]);
-        for (int i = 0; i < v->shape.rank; i++)
-            if (!v->split[i].n)
-                v = emit_slice(l, n, v, i, layout_split(l->p->layout, v->shape.dim[i].name));
-        define(l, &n->out[o], v);
-    }
+    for (int o = 0; o < n->nout; o++)
+        define(l, &n->out[o], bring_home(l, n, emit_reduce(l, n, c->out[o])));
 }
 
 bool lower_generic(lowering *l, mtf_node *n)
@@ -345,13 +368,21 @@ mtf_tensor *lower_node(lowering *l, const mtf_node *n, const op *row, int nin,
                        mtf_tensor *const *in, const void *attr)
 {
     mtf_node *d = graph_detached(l->p->graph, l->p->mem, row, n, nin, in, attr);
-    if (check_home(l, &d->out[0]) != MTF_OK) return NULL;
-    return lower_generic(l, d) ? &d->out[0] : NULL;
+    lower_generic(l, d);
+    return &d->out[0];
 }
 
 int64_t lower_local(lowering *l, const mtf_dim *d)
 {
     return block_bound(d->size, split_parts(l->p->mesh, layout_split(l->p->layout, d->name)));
+}
+
+void lower_fail(lowering *l, const char *fmt, ...)
+{
+    va_list ap;
+    va_start(ap, fmt);
+    err_vset(l->err, MTF_INVALID, fmt, ap);
+    va_end(ap);
 }
 
 void lower_output(lowering *l, const mtf_node *n, int i, lowered v)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Equal local work on equal operands is done once, and work that nobody uses is dropped. Gathers
- * and slices are shared already when they are emitted. Equal random rows have equal streams, so
- * they are equal work too. */
+ * and slices are shared already when they are emitted. Random rows of one stream and one place in
+ * the batch are equal work too. */
 #include <string.h>
 
 #include "spmd/program.h"
@@ -25,6 +25,14 @@ static uint64_t hash_of(const instr *i)
     return mix(h, op_hash_attr(i->op, i->attr));
 }
 
+/* Do random rows draw for the same place in the full batch? */
+static bool same_origin(const op *row, const void *a, const void *b)
+{
+    if (!(row->traits & TRAIT_INDEX)) return true;
+    const tile_origin *x = a, *y = b;
+    return x->batch_dim == y->batch_dim && x->batch_full == y->batch_full;
+}
+
 static bool same_work(const instr *a, const instr *b)
 {
     if (a->kind != b->kind || a->op != b->op || a->nin != b->nin || a->nspace != b->nspace)
@@ -36,7 +44,7 @@ static bool same_work(const instr *a, const instr *b)
             !shape_equal(&a->out[k]->shape, &b->out[k]->shape) ||
             memcmp(a->out[k]->split, b->out[k]->split, sizeof a->out[k]->split) != 0)
             return false;
-    return op_equal_attr(a->op, a->attr, b->attr);
+    return op_equal_attr(a->op, a->attr, b->attr) && same_origin(a->op, a->attr, b->attr);
 }
 
 /* The earlier equal instruction, or NULL after `i` was entered. */

@@ -146,10 +146,20 @@ static bool dies_at(planner *pl, const value *v, const instr *i)
            !g->reduced;
 }
 
+/* Does `i` read all operands in the memory of group `g` element by element with its result? A view
+ * of the same memory under other names is read in another order. */
+static bool reads_in_step(planner *pl, const instr *i, const group *g)
+{
+    for (int k = 0; k < i->nin; k++)
+        if (group_of(pl, i->in[k]) == g && !same_block(i->in[k], i->out[0])) return false;
+    return true;
+}
+
 static void share_operand(planner *pl, instr *i)
 {
     for (int k = 0; k < i->nin; k++)
-        if (same_block(i->in[k], i->out[0]) && dies_at(pl, i->in[k], i)) {
+        if (dies_at(pl, i->in[k], i) && same_block(i->in[k], i->out[0]) &&
+            reads_in_step(pl, i, group_of(pl, i->in[k]))) {
             unite(pl, i->in[k], i->out[0]);
             return;
         }
@@ -192,11 +202,8 @@ static bool may_follow(planner *pl, const group *next, const value *old)
     const group *g = group_of(pl, old);
     if (next->begin > g->end) return true;
     const instr *i = next->maker;
-    if (next->begin < g->end || !i || i->kind != INSTR_COMPUTE || !(i->op->traits & TRAIT_INPLACE))
-        return false;
-    for (int k = 0; k < i->nin; k++)
-        if (group_of(pl, i->in[k]) == g && !same_block(i->in[k], i->out[0])) return false;
-    return true;
+    return next->begin == g->end && i && i->kind == INSTR_COMPUTE &&
+           (i->op->traits & TRAIT_INPLACE) && reads_in_step(pl, i, g);
 }
 
 static void form_in_state(planner *pl)

@@ -167,6 +167,12 @@ mtf_program *mtf_compile(mtf_graph *g, const mtf_mesh *m, const mtf_layout *l, c
                          mtf_err *err)
 {
     if (mtf_graph_status(g, err) != MTF_OK) return NULL;
+    if (l->mesh != m) {
+        err_set(err, MTF_INVALID,
+                "program '%s': the layout '%s' was read for the mesh '%s', not for '%s'",
+                r->name ? r->name : "program", l->text, l->mesh->text, m->text);
+        return NULL;
+    }
     graph_verify(g);
     mtf_program *p = start(g, m, l, r->name);
     dump_graph(p);

@@ -45,22 +45,23 @@ static mtf_status measure(lm *m, token_feed *f, int64_t steps, benchmark_result 
     return st;
 }
 
-static mtf_status build(const config *c, bool strict, data *d, lm **m, mtf_err *err)
+static mtf_status build(const config *c, bool strict, data *d, lm **m, mtf_err *warning,
+                        mtf_err *err)
 {
     int64_t vocab = 0;
     if (c->data.train[0]) TRY(data_open(c, d, err));
     TRY(data_vocab(c, d->tokenizer, &vocab, err));
     const lm_request r = {.parts = LM_TRAIN, .vocab = vocab, .strict = strict, .dtype = -1};
-    return lm_open(c, &r, m, NULL, err);
+    return lm_open(c, &r, m, warning, err);
 }
 
 mtf_status benchmark_run(const config *c, int64_t steps, int threads, bool strict,
-                         benchmark_result *r, mtf_err *err)
+                         benchmark_result *r, mtf_err *warning, mtf_err *err)
 {
     data d = {0};
     lm *m = NULL;
     *r = (benchmark_result){0};
-    mtf_status st = job_agree(build(c, strict, &d, &m, err), err);
+    mtf_status st = job_agree(build(c, strict, &d, &m, warning, err), err);
     if (st == MTF_OK) st = lm_start(m, threads, err);
     if (st == MTF_OK) st = lm_initialise(m, err);
     if (st == MTF_OK) {

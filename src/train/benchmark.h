@@ -18,8 +18,9 @@ typedef struct benchmark_result {
 } benchmark_result;
 
 /* Runs `steps` training steps after a warm-up, on the configuration's text or, where it names none,
- * on random tokens. Writes nothing. Collective. */
+ * on random tokens. Writes nothing. `warning` (may be
+ * NULL) is of the layout. Collective. */
 mtf_status benchmark_run(const config *c, int64_t steps, int threads, bool strict,
-                         benchmark_result *r, mtf_err *err);
+                         benchmark_result *r, mtf_err *warning, mtf_err *err);
 
 #endif

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "train/checkpoint.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -54,6 +55,27 @@ static mtf_status create(const checkpoint *c, const char *path, safetensors **ou
     return st;
 }
 
+static bool all_finite(mtf_dtype type, const void *data, int64_t n)
+{
+    for (int64_t i = 0; i < n; i++)
+        if (type == MTF_F32 ? !isfinite(((const float *)data)[i])
+                            : type == MTF_F64 && !isfinite(((const double *)data)[i]))
+            return false;
+    return true;
+}
+
+/* An update may end in infinity after a loss that was finite; such a model is worth nothing, and
+ * must not take the place of one that is. */
+static mtf_status check_finite(const mtf_tensor *t, const void *data, int64_t n, mtf_err *err)
+{
+    if (all_finite(t->dtype, data, n)) return MTF_OK;
+    return err_set(err, MTF_FAILED,
+                   "'%s' has become infinite or NaN, so it is not saved; the last checkpoint is "
+                   "kept. Lower train.learning_rate, raise train.warmup_steps or set "
+                   "train.clip_norm",
+                   t->node->name);
+}
+
 /* Every process takes part in the exchange even after its disk has failed. */
 static mtf_status write_variable(mtf_session *s, const mtf_tensor *t, safetensors *file,
                                  mtf_status before, mtf_err *err)
@@ -64,6 +86,7 @@ static mtf_status write_variable(mtf_session *s, const mtf_tensor *t, safetensor
     char *data = mem_alloc((size_t)n);
     blocks_gather(s, value_of(s, t), r.lo, r.hi, data);
     mtf_status st = before;
+    if (st == MTF_OK) st = check_finite(t, data, n / size, err);
     if (st == MTF_OK && n > 0)
         st = safetensors_write(file, safetensors_find(file, t->node->name), r.lo[me] * size, data,
                                n, err);

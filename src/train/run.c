@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "train/run.h"
 
-#include <math.h>
 #include <string.h>
 
 #include "exec/job.h"
@@ -87,8 +86,9 @@ mtf_status run_evaluate(run *r, const char *file, run_eval *out, mtf_err *err)
     if (st == MTF_OK) st = step_validate(r->m, &b, &v, err);
     if (st == MTF_OK) {
         *out = (run_eval){.tokens = v.tokens, .words = corpus_words(c, range), .loss = v.loss};
-        out->perplexity = exp(v.loss);
-        out->perplexity_per_word = out->words ? exp(v.loss_sum / (double)out->words) : 0;
+        out->perplexity = step_perplexity(v.loss);
+        out->perplexity_per_word =
+            out->words ? step_perplexity(v.loss_sum / (double)out->words) : 0;
     }
     corpus_free(&c);
     return st;

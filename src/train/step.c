@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "train/step.h"
 
+#include <float.h>
 #include <math.h>
 
 #include "base/fault.h"
@@ -124,6 +125,11 @@ mtf_status step_train(lm *m, token_feed *f, int64_t index, step_result *out, mtf
                    (long long)(index + 1), isfinite(out->loss) ? "gradient" : "loss");
 }
 
+double step_perplexity(double nats)
+{
+    return fmin(exp(nats), DBL_MAX);
+}
+
 mtf_status step_validate(lm *m, const batches *b, step_valid *out, mtf_err *err)
 {
     token_feed f = token_feed_new(b, m->config->model.length, m->vocab);
@@ -143,6 +149,8 @@ mtf_status step_validate(lm *m, const batches *b, step_valid *out, mtf_err *err)
     out->tokens = (int64_t)tokens;
     out->loss = out->loss_sum / (tokens > 0 ? tokens : 1);
     if (st == MTF_OK && !isfinite(out->loss))
-        return err_set(err, MTF_FAILED, "the validation loss is not finite");
+        return err_set(err, MTF_FAILED,
+                       "the validation loss is not finite: the model has diverged. Lower "
+                       "train.learning_rate, raise train.warmup_steps or set train.clip_norm");
     return st;
 }

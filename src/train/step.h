@@ -23,6 +23,10 @@ typedef struct step_valid {
     int64_t tokens;
 } step_valid;
 
+/* e to the power of a loss. A model that has diverged may have one that no double holds; it is then
+ * the largest double, as JSON has no infinity. */
+double step_perplexity(double nats);
+
 /* The loss over all windows of `b` (not shuffled), in batches of m->eval.size. Collective. */
 mtf_status step_validate(lm *m, const batches *b, step_valid *out, mtf_err *err);
 

@@ -140,7 +140,10 @@ static mtf_status save(trainer *t, int64_t step, mtf_err *err)
     const checkpoint c = describe_checkpoint(t, meta, sizeof meta / sizeof *meta);
     mtf_status st = t->log ? runlog_sync(t->log, err) : MTF_OK;
     st = comm_agree(t->m->session->comm, st, err);
-    if (st == MTF_OK) st = checkpoint_write(t->m->session, &c, path, err);
+    if (st == MTF_OK) {
+        st = checkpoint_write(t->m->session, &c, path, err);
+        if (st != MTF_OK) err_prefix(err, "step %" PRId64 ": ", step);
+    }
     if (st == MTF_OK && t->root) rundir_tidy(t->out);
     mem_free(yaml);
     mem_free(vocabulary);
@@ -230,15 +233,17 @@ static mtf_status validate(trainer *t, int64_t step, mtf_err *err)
 {
     if (!t->data.has_valid || t->valid_step == step) return MTF_OK;
     step_valid v;
-    TRY(step_validate(t->m, &t->data.valid, &v, err));
+    const mtf_status found = step_validate(t->m, &t->data.valid, &v, err);
+    if (found != MTF_OK) err_prefix(err, "step %" PRId64 ": ", step);
+    TRY(found);
     t->valid_step = step;
     t->valid_loss = v.loss;
-    progress_note(&t->progress, "step %" PRId64 "  validation loss %.4f  perplexity %.3f", step,
-                  v.loss, exp(v.loss));
+    progress_note(&t->progress, "step %" PRId64 "  validation loss %.4f  perplexity %.6g", step,
+                  v.loss, step_perplexity(v.loss));
     const runlog_valid line = {.step = step,
                                .valid_loss = v.loss,
                                .valid_tokens = v.tokens,
-                               .valid_perplexity = exp(v.loss)};
+                               .valid_perplexity = step_perplexity(v.loss)};
     const mtf_status st = t->log ? runlog_write_valid(t->log, &line, err) : MTF_OK;
     return comm_agree(t->m->session->comm, st, err);
 }

@@ -102,7 +102,9 @@ jq -e '.mesh == "rows:2;cols:2" and .layout == "batch:rows;d_ff:cols" and .proce
 quiet "$mtf" train c.yaml --benchmark 3 --json
 keys out . "steps threads step_seconds tokens_per_second gflops peak_gflops share_of_peak executed_gflops"
 jq -e '.steps == 3 and .share_of_peak > 0 and .share_of_peak < 1' out >/dev/null || fail "benchmark"
-quiet "$mtf" train c.yaml --benchmark 1 --set data.train= --set model.vocab=100
+quiet "$mtf" train c.yaml --benchmark 1 --set data.train= --set model.vocab=100 --mesh "rows:2" \
+    --layout "rows:rows"
+expect_text "mtf: warning: layout rule for 'rows'" err
 quiet "$mtf" verify c.yaml --json --mesh "rows:2" --layout "batch:rows"
 keys out . "ok tolerance worst"
 keys out .worst "name relative"
@@ -134,7 +136,7 @@ for limit in 64 200; do # KiB; the checkpoint has 230
     ) >out 2>err
     [ $? = 1 ] || fail "a full disk gives no 1"
     [ "$(grep -c '^mtf: ' err)" = 1 ] && [ "$(wc -l <err)" = 1 ] || fail "messages of a full disk"
-    expect_text "mtf: writing 'run/checkpoint-8.safetensors.tmp'" err
+    expect_text "mtf: step 8: writing 'run/checkpoint-8.safetensors.tmp'" err
     [ "$(ls run | paste -sd' ')" = \
         "checkpoint-4.safetensors checkpoint-6.safetensors config.yaml log.jsonl" ] ||
         fail "a full disk leaves $(ls run)"
@@ -150,6 +152,35 @@ expect 1 "$mtf" train c.yaml --quiet --out wild --set train.optimizer=sgd --set 
 expect_text "is not finite; the last checkpoint is kept" err
 grep -qi nan wild/log.jsonl && fail "NaN in the log"
 [ -e wild/checkpoint-1.safetensors ] || fail "the last checkpoint is gone"
+
+# A loss that is finite where its perplexity is not: the largest number stands for it.
+quiet "$mtf" train c.yaml --quiet --out far --set train.optimizer=sgd --set train.clip_norm=0 \
+    --set train.warmup_steps=0 --set train.learning_rate=1e5 --set train.steps=1
+jq -e 'select(has("valid_loss")) | .valid_loss > 1000 and .valid_perplexity > 1e308' far/log.jsonl \
+    >/dev/null || fail "the log of a loss without a perplexity: $(cat far/log.jsonl)"
+quiet "$mtf" eval far --json
+jq -e '.loss > 1000 and .perplexity > 1e308 and .perplexity_per_word > 1e308' out >/dev/null ||
+    fail "eval of a loss without a perplexity: $(cat out)"
+
+# An update that ends in infinity after a loss that was finite takes no checkpoint's place.
+expect 1 "$mtf" train c.yaml --quiet --out endless --set train.optimizer=sgd --set train.clip_norm=0 \
+    --set train.warmup_steps=0 --set train.learning_rate=1e300 --set train.checkpoint_every=1
+expect_text "mtf: step 1: '" err
+expect_text "has become infinite or NaN, so it is not saved" err
+[ "$(ls endless | paste -sd' ')" = "config.yaml log.jsonl" ] || fail "saved: $(ls endless)"
+
+# ---- standard streams that are closed: no file takes their place
+"$mtf" train c.yaml --out deaf --set train.steps=2 2>&- >out || fail "without stderr"
+jq -e . deaf/log.jsonl >/dev/null 2>err || fail "messages in the log: $(cat deaf/log.jsonl)"
+"$mtf" train c.yaml --quiet --out mute --set train.steps=2 >&- 2>err
+[ $? = 1 ] || fail "without stdout"
+expect_text "mtf: writing to stdout: Bad file descriptor" err
+same_checkpoint deaf mute 2
+for option in --help --version; do
+    "$mtf" $option >/dev/full 2>err
+    [ $? = 1 ] || fail "$option on a full device"
+    expect_text "mtf: writing to stdout: No space left" err
+done
 
 # ---- help
 for command in train eval generate explain verify; do

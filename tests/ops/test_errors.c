@@ -85,6 +85,21 @@ static mtf_tensor *too_many_dims_together(parts *p)
     return mtf_add(t[0], t[1]);
 }
 
+MISTAKE(no_type, mtf_placeholder(p->g, "t", AB, (mtf_dtype)9))
+MISTAKE(no_type_of_random, mtf_random_normal(p->g, "t", AB, (mtf_dtype)-1, 0, 1))
+MISTAKE(cast_to_no_type, mtf_cast(p->x, MTF_NUM_DTYPES))
+MISTAKE(null_dim_to_rename, mtf_rename(p->x, NULL, "c"))
+MISTAKE(null_dim_to_gather, mtf_gather(p->x, p->i, NULL))
+MISTAKE(null_dim_to_shift, mtf_shift(p->x, NULL, 1, false))
+MISTAKE(null_dim_to_softmax, mtf_softmax(p->x, NULL))
+MISTAKE(null_initial_value, mtf_variable(p->g, "v", NULL, true))
+MISTAKE(foreign_initial_value, mtf_variable(p->g, "v", p->foreign, true))
+static mtf_tensor *empty_full_batch(parts *p)
+{
+    mtf_graph_set_batch(p->g, "batch", 0);
+    return mtf_exp(p->x);
+}
+
 MISTAKE(null_operand, mtf_add(p->x, NULL))
 MISTAKE(null_first_operand, mtf_less(NULL, p->x))
 MISTAKE(null_in_where, mtf_where(NULL, p->x, p->x))
@@ -206,6 +221,16 @@ static const struct {
     ROW(negative_rank),
     ROW(too_many_dims),
     ROW(too_many_dims_together),
+    ROW(no_type),
+    ROW(no_type_of_random),
+    ROW(cast_to_no_type),
+    ROW(null_dim_to_rename),
+    ROW(null_dim_to_gather),
+    ROW(null_dim_to_shift),
+    ROW(null_dim_to_softmax),
+    ROW(null_initial_value),
+    ROW(foreign_initial_value),
+    ROW(empty_full_batch),
     ROW(null_operand),
     ROW(null_first_operand),
     ROW(null_in_where),

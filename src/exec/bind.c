@@ -153,13 +153,18 @@ mtf_status session_bind(mtf_session *s, bound *b, const mtf_program *p, mtf_err 
     for (int k = 0; k < b->nsteps; k++) {
         const instr *i = b->step[k].instr;
         if (i->kind == INSTR_COMPUTE) TRY(prepare(s, b, &b->step[k], err));
-        if (instr_is_collective(i)) claim_scratch(s, i);
+        if (i->kind == INSTR_EXCHANGE)
+            exchange_bind(s, b, &b->step[k]);
+        else if (instr_is_collective(i))
+            claim_scratch(s, i);
     }
     return MTF_OK;
 }
 
 void session_unbind(bound *b)
 {
+    for (int k = 0; k < b->nsteps; k++)
+        exchange_unbind(&b->step[k]);
     arena_free(&b->mem);
     mem_free(b->step);
     mem_free(b->cls);

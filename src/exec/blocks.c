@@ -149,8 +149,8 @@ static void transfer_copy(mtf_session *s, const value *v, const transfer *t, int
     walk(&b, v, lo, hi, pack_piece, &p);
 }
 
-static void exchange(mtf_session *s, const value *v, const int64_t *lo, const int64_t *hi,
-                     char *mine, bool gather)
+static void move_ranges(mtf_session *s, const value *v, const int64_t *lo, const int64_t *hi,
+                        char *mine, bool gather)
 {
     const int me = session_process(s);
     const int64_t most = (int64_t)comm_size(s->comm) * session_processes(s);
@@ -188,11 +188,11 @@ static void exchange(mtf_session *s, const value *v, const int64_t *lo, const in
 
 void blocks_gather(mtf_session *s, const value *v, const int64_t *lo, const int64_t *hi, void *out)
 {
-    exchange(s, v, lo, hi, out, true);
+    move_ranges(s, v, lo, hi, out, true);
 }
 
 void blocks_scatter(mtf_session *s, const value *v, const int64_t *lo, const int64_t *hi,
                     const void *in)
 {
-    exchange(s, v, lo, hi, (char *)(uintptr_t)in, false);
+    move_ranges(s, v, lo, hi, (char *)(uintptr_t)in, false);
 }

@@ -230,6 +230,8 @@ void session_execute(mtf_session *s, const bound *b)
             check_set_context(t->instr->node->name);
             if (t->instr->kind == INSTR_ALL_REDUCE)
                 all_reduce(s, b, t);
+            else if (t->instr->kind == INSTR_EXCHANGE)
+                exchange_run(s, t);
             else
                 move_blocks(s, b, t);
             i++;

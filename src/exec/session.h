@@ -8,6 +8,7 @@
 #include "base/pool.h"
 #include "comm/comm.h"
 #include "kernels/table.h"
+#include "mesh/exchange.h"
 #include "mtf/session.h"
 #include "spmd/program.h"
 
@@ -25,6 +26,21 @@ typedef struct step_view {
     int cls[MTF_MAX_RANK];   /* dim class */
 } step_view;
 
+/* The exchange of one instruction as this process sees it: every pair of processors that share
+ * elements and of which one is hosted here. */
+typedef struct exchange_link {
+    int src, dst;
+    exchange_pair pair;
+    int64_t offset; /* of its message in the scratch of the hosted end; -1: both ends are here */
+} exchange_link;
+
+typedef struct exchange_list {
+    int64_t n;
+    exchange_link *link;
+    int64_t nmessages;
+    comm_msg *message; /* rebuilt for every run, in the order of the links */
+} exchange_list;
+
 /* An instruction, ready to run. */
 typedef struct exec_step {
     const instr *instr;
@@ -33,7 +49,7 @@ typedef struct exec_step {
     step_view *in, *out;
     const kernel_impl *fast; /* NULL: the row's reference kernel or tile */
     const void **plan;       /* per hosted processor, where `fast` prepares */
-    int64_t *memory_of_plan;
+    exchange_list *exchange; /* EXCHANGE */
 } exec_step;
 
 typedef struct bound {
@@ -70,6 +86,11 @@ void session_unbind(bound *b);
 
 /* Runs all instructions of a bound program. */
 void session_execute(mtf_session *s, const bound *b);
+
+/* exchange.c: lists who gives what to whom; claims scratch for the messages; runs it. */
+void exchange_bind(mtf_session *s, bound *b, exec_step *t);
+void exchange_unbind(exec_step *t);
+void exchange_run(mtf_session *s, const exec_step *t);
 
 /* The block of dim class `cls` on hosted processor h. */
 static inline const kernel_dim *bound_block(const bound *b, int h, int cls)

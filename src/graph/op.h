@@ -113,10 +113,14 @@ lowered lower_slice(lowering *l, lowered v, int pos, const char *as);
  * and b over the same axes? */
 bool lower_is_split(lowering *l, lowered v, int pos);
 bool lower_same_split(lowering *l, const char *a, const char *b);
+/* Does the layout cut dims of this name? */
+bool lower_splits(lowering *l, const char *name);
 /* The memory of v under a new shape; `from[i]` is the dim of v that dim i of the shape is a
  * renaming of and takes its split from, or -1 for a whole dim. */
 lowered lower_view(lowering *l, const mtf_node *n, lowered v, const mtf_shape *shape,
                    const int *from);
+/* The elements of v under the node's shape, at home: by one exchange. */
+lowered lower_exchange(lowering *l, const mtf_node *n, lowered v);
 /* Partitions a detached node whose inputs are tensors of `n` or of earlier detached nodes. Its
  * result may have two dims that the layout cuts over one axis: one of them stays whole. */
 mtf_tensor *lower_node(lowering *l, const mtf_node *n, const op *row, int nin,

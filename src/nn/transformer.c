@@ -113,7 +113,9 @@ static mtf_tensor *feed_forward(mtf_tensor *x, const mtf_transformer_layer *l, m
                                 double dropout)
 {
     mtf_tensor *n = mtf_layer_norm(x, l->feed_forward_norm, epsilon);
-    return mtf_dropout(mtf_feed_forward(n, l->wi, l->wo_of_ffn, a), "result", dropout);
+    n = mtf_rename(n, "stream_length", "length");
+    mtf_tensor *y = mtf_feed_forward(n, l->wi, l->wo_of_ffn, a);
+    return mtf_dropout(mtf_rename(y, "length", "stream_length"), "result", dropout);
 }
 
 static mtf_tensor *layer(mtf_tensor *x, const mtf_transformer_layer *l, mtf_activation a,

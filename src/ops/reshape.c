@@ -2,9 +2,10 @@
  * The same memory under other names: reshape and rename.
  *
  * Lowering factors the two shapes into groups of equal products. In a group of one dim each, blocks
- * coincide, so a split that both names have stays; every other split of the operand is gathered
- * before, and every other split of the result is cut after, which is right for every pair of
- * layouts. */
+ * coincide, so a split that both names have stays and costs nothing. Where the operand is split
+ * elsewhere too, blocks are gathered if that is all that is needed, and otherwise exchanged
+ * directly: every processor receives just the elements that it lacks. What only the result splits
+ * is cut from what is there. */
 #include "mtf/ops.h"
 #include "ops/rows.h"
 #include "ops/tile.h"
@@ -51,27 +52,47 @@ static void match_dims(const mtf_shape *x, const mtf_shape *y, int *from)
     }
 }
 
+/* How the splits of operand and result fit. */
+typedef struct fit {
+    int from[MTF_MAX_RANK];  /* per dim of the result: the operand's dim that it keeps, or -1 */
+    bool kept[MTF_MAX_RANK]; /* per dim of the operand */
+    int gathered;            /* dims of the operand that are split and not kept */
+    int cut;                 /* dims of the result that are split and not kept */
+} fit;
+
+static fit fit_of(lowering *l, const mtf_shape *x, const mtf_shape *y, lowered v)
+{
+    fit f = {.gathered = 0};
+    match_dims(x, y, f.from);
+    for (int j = 0; j < y->rank; j++) {
+        const int i = f.from[j];
+        if (i >= 0 && lower_same_split(l, x->dim[i].name, y->dim[j].name))
+            f.kept[i] = true;
+        else
+            f.from[j] = -1;
+        if (f.from[j] < 0) f.cut += lower_splits(l, y->dim[j].name);
+    }
+    for (int i = 0; i < x->rank; i++)
+        f.gathered += !f.kept[i] && lower_is_split(l, v, i);
+    return f;
+}
+
 static bool lower(lowering *l, mtf_node *n)
 {
     const mtf_shape *x = &n->in[0]->shape, *y = &n->out[0].shape;
-    int from[MTF_MAX_RANK];
-    bool kept[MTF_MAX_RANK] = {false};
-    match_dims(x, y, from);
     lowered v = lower_input(l, n, 0);
-    for (int j = 0; j < y->rank; j++) {
-        if (from[j] < 0) continue;
-        if (lower_same_split(l, x->dim[from[j]].name, y->dim[j].name))
-            kept[from[j]] = true;
-        else
-            from[j] = -1;
+    const fit f = fit_of(l, x, y, v);
+    if (f.gathered > 1 || (f.gathered && f.cut)) {
+        lower_output(l, n, 0, lower_exchange(l, n, v));
+        return true;
     }
     for (int i = 0; i < x->rank; i++)
-        if (!kept[i] && lower_is_split(l, v, i)) v = lower_gather(l, v, i);
-    v = lower_view(l, n, v, y, from);
+        if (!f.kept[i] && lower_is_split(l, v, i)) v = lower_gather(l, v, i);
+    v = lower_view(l, n, v, y, f.from);
     for (int j = 0; j < y->rank; j++)
-        if (from[j] < 0) v = lower_slice(l, v, j, y->dim[j].name);
+        if (f.from[j] < 0) v = lower_slice(l, v, j, y->dim[j].name);
     lower_output(l, n, 0, v);
-    return v >= 0;
+    return true;
 }
 
 static void grad(mtf_node *n, mtf_tensor *const *dy, mtf_tensor **dx)

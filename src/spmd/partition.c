@@ -315,6 +315,11 @@ bool lower_is_split(lowering *l, lowered v, int pos)
     return l->p->value[v]->split[pos].n > 0;
 }
 
+bool lower_splits(lowering *l, const char *name)
+{
+    return layout_split(l->p->layout, name).n > 0;
+}
+
 bool lower_same_split(lowering *l, const char *a, const char *b)
 {
     return split_equal(layout_split(l->p->layout, a), layout_split(l->p->layout, b));
@@ -332,6 +337,30 @@ lowered lower_view(lowering *l, const mtf_node *n, lowered v, const mtf_shape *s
     i->attr = n->attr;
     i->in[0] = l->p->value[v];
     i->out[0] = out;
+    return out->id;
+}
+
+/* The axes over which anything moves: those that the two layouts use. */
+static split axes_of_exchange(const mtf_mesh *m, const value *from, const value *to)
+{
+    unsigned used = 0;
+    split axes = {0};
+    for (int d = 0; d < from->shape.rank; d++)
+        used |= split_mask(from->split[d]);
+    for (int d = 0; d < to->shape.rank; d++)
+        used |= split_mask(to->split[d]);
+    for (int a = 0; a < m->naxes; a++)
+        if (used >> a & 1) axes.axis[axes.n++] = (int8_t)a;
+    return axes;
+}
+
+lowered lower_exchange(lowering *l, const mtf_node *n, lowered v)
+{
+    value *out = home_value(l, &n->out[0]);
+    instr *i = program_instr(l->p, NULL, INSTR_EXCHANGE, n, 1, 1);
+    i->in[0] = l->p->value[v];
+    i->out[0] = out;
+    i->axes = axes_of_exchange(l->p->mesh, i->in[0], out);
     return out->id;
 }
 

@@ -93,7 +93,7 @@ int64_t value_local(const mtf_program *p, const value *v, int64_t proc)
 bool instr_is_collective(const instr *i)
 {
     return i->kind == INSTR_ALL_REDUCE || i->kind == INSTR_REDUCE_SCATTER ||
-           i->kind == INSTR_ALL_GATHER;
+           i->kind == INSTR_ALL_GATHER || i->kind == INSTR_EXCHANGE;
 }
 
 const char *instr_name(const instr *i)
@@ -106,6 +106,7 @@ const char *instr_name(const instr *i)
         [INSTR_ALL_REDUCE] = "all_reduce",
         [INSTR_REDUCE_SCATTER] = "reduce_scatter",
         [INSTR_ALL_GATHER] = "all_gather",
+        [INSTR_EXCHANGE] = "exchange",
         [INSTR_ASSIGN] = "assign",
     };
     return i->kind == INSTR_COMPUTE ? i->op->name : names[i->kind];

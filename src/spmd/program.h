@@ -20,6 +20,7 @@ typedef enum instr_kind {
     INSTR_ALL_REDUCE,     /* over `axes`; several operands: a bucket */
     INSTR_REDUCE_SCATTER, /* over `axes`, keeping the own part of dim `dim` */
     INSTR_ALL_GATHER,     /* all parts of dim `dim`, which is cut over `axes` */
+    INSTR_EXCHANGE,       /* the same elements under the result's shape and cuts */
     INSTR_ASSIGN,         /* state `state` = operand */
     INSTR_KINDS
 } instr_kind;

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "mesh/exchange.h"
 #include "spmd/program.h"
 
 /* ---- costs ---- */
@@ -21,11 +22,35 @@ static double compute_flops(const mtf_program *p, const instr *i)
     return i->op->cost ? i->op->cost(i->out[0]->tensor->node, &k) : points;
 }
 
+static exchange exchange_of(const mtf_program *p, const instr *i)
+{
+    exchange x;
+    const value *a = i->in[0], *b = i->out[0];
+    exchange_describe(&x, p->mesh, &a->shape, a->split, &b->shape, b->split);
+    return x;
+}
+
+/* Up to 16 processors at even distances are asked: blocks differ by one element at most, and the
+ * cost of a compilation must not grow with the square of the mesh. */
+static double exchange_bytes(const mtf_program *p, const instr *i)
+{
+    const exchange x = exchange_of(p, i);
+    const int64_t procs = p->mesh->processors, asked = procs < 16 ? procs : 16;
+    int64_t most = 0;
+    for (int64_t k = 0; k < asked; k++) {
+        const int64_t n = exchange_sent(&x, k * procs / asked);
+        if (n > most) most = n;
+    }
+    return (double)(most * mtf_dtype_size(i->in[0]->dtype));
+}
+
 /* Bytes that the busiest processor sends by the bandwidth-optimal schedule. */
 static double sent_bytes(const mtf_program *p, const instr *i, double operand, double result)
 {
     const double n = (double)split_parts(p->mesh, i->axes);
     switch (i->kind) {
+    case INSTR_EXCHANGE:
+        return exchange_bytes(p, i);
     case INSTR_ALL_REDUCE:
         return 2 * (n - 1) / n * operand;
     case INSTR_REDUCE_SCATTER:

@@ -19,9 +19,9 @@ static const struct {
     {"rows:2;cols:2", "batch:rows;vocab:cols;d_ff:cols;heads:cols"},
     {"a:3", "vocab:a;heads:a;d_ff:a"},
     {"a:3", "batch:a"},
-    {"rows:2;cols:2", "batch:rows;stream_length:cols;vocab:cols;heads:cols"},
+    {"rows:2;cols:2", "batch:rows;stream_length:cols;vocab:cols;heads:cols;d_ff:cols"},
     {"rows:2;cols:3", "d_model:rows;vocab:cols;memory_length:cols;d_ff:cols"},
-    {"rows:2;cols:3", "batch:rows;length:cols;d_ff:cols"},
+    {"rows:2;cols:3", "batch:rows;length:cols"},
     {"rows:2;cols:2", "batch:rows+cols"},
     {"a:5", "d_kv:a;max_length:a"},
 };

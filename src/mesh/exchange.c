@@ -1,0 +1,246 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "mesh/exchange.h"
+
+#include <string.h>
+
+#include "base/check.h"
+#include "base/mem.h"
+
+/* ---- groups ---- */
+
+static void add_group(exchange *x, int i, int ni, int j, int nj)
+{
+    x->group[x->ngroups++] = (exchange_group){.first = {i, j}, .count = {ni, nj}};
+}
+
+/* The finest groups: each ends where the products of both sides first agree. Dims of size 1 at the
+ * end belong to the last group. */
+static void cut_groups(exchange *x)
+{
+    const mtf_shape *a = &x->shape[0], *b = &x->shape[1];
+    int i = 0, j = 0;
+    while (i < a->rank || j < b->rank) {
+        const int i0 = i, j0 = j;
+        int64_t p = i < a->rank ? a->dim[i++].size : 1, q = j < b->rank ? b->dim[j++].size : 1;
+        while (p != q) {
+            if (p < q)
+                p *= a->dim[i++].size;
+            else
+                q *= b->dim[j++].size;
+        }
+        add_group(x, i0, i - i0, j0, j - j0);
+    }
+}
+
+void exchange_describe(exchange *x, const mtf_mesh *m, const mtf_shape *old_shape,
+                       const split *old_split, const mtf_shape *new_shape, const split *new_split)
+{
+    *x = (exchange){.mesh = m, .shape = {*old_shape, *new_shape}};
+    memcpy(x->split[0], old_split, sizeof *old_split * (size_t)old_shape->rank);
+    memcpy(x->split[1], new_split, sizeof *new_split * (size_t)new_shape->rank);
+    MTF_CHECK(mtf_shape_size(old_shape) == mtf_shape_size(new_shape),
+              "an exchange between tensors of different sizes");
+    for (int i = 0; i < old_shape->rank; i++)
+        x->used |= split_mask(old_split[i]);
+    cut_groups(x);
+}
+
+bool exchange_serves(const exchange *x, int64_t src, int64_t dst)
+{
+    for (int a = 0; a < x->mesh->naxes; a++)
+        if (!(x->used >> a & 1) &&
+            mesh_coordinate(x->mesh, src, a) != mesh_coordinate(x->mesh, dst, a))
+            return false;
+    return true;
+}
+
+/* ---- pieces of one group ---- */
+
+/* A processor's block of a group's dims on one side. */
+typedef struct block {
+    int rank;
+    int64_t size[MTF_MAX_RANK], lo[MTF_MAX_RANK], n[MTF_MAX_RANK];
+    int64_t run;      /* neighbouring elements in the flat index of the group */
+    int64_t elements; /* of the block */
+    int cut;          /* the innermost dim that is not whole; -1: all are */
+} block;
+
+static block block_of(const exchange *x, int g, int side, int64_t proc)
+{
+    const exchange_group *q = &x->group[g];
+    block b = {.rank = q->count[side], .run = 1, .elements = 1, .cut = -1};
+    for (int d = 0; d < b.rank; d++) {
+        const int dim = q->first[side] + d;
+        const split s = x->split[side][dim];
+        const int64_t parts = split_parts(x->mesh, s), part = split_part(x->mesh, s, proc);
+        b.size[d] = x->shape[side].dim[dim].size;
+        b.lo[d] = block_start(b.size[d], parts, part);
+        b.n[d] = block_start(b.size[d], parts, part + 1) - b.lo[d];
+        b.elements *= b.n[d];
+        if (b.n[d] != b.size[d]) b.cut = d;
+    }
+    for (int d = b.rank - 1; d >= 0 && d >= b.cut; d--)
+        b.run *= b.n[d];
+    return b;
+}
+
+/* Flat index, in the group, of the first element of run r. */
+static int64_t run_start(const block *b, int64_t r)
+{
+    int64_t at = 0, stride = 1;
+    for (int d = b->rank - 1; d >= 0; d--) {
+        int64_t i = 0;
+        if (d < b->cut) {
+            i = r % b->n[d];
+            r /= b->n[d];
+        }
+        at += (b->lo[d] + i) * stride;
+        stride *= b->size[d];
+    }
+    return at;
+}
+
+/* Is element `flat` of the group in the block? If so its position there, and how many from there on
+ * are in the same run; if not, how many are certainly not (at least 1). */
+static bool find(const block *b, int64_t flat, int64_t *position, int64_t *left)
+{
+    int64_t at = 0, stride = 1, inner = 1, rest = flat;
+    bool inside = true;
+    *left = INT64_MAX;
+    for (int d = b->rank - 1; d >= 0; d--) {
+        const int64_t i = rest % b->size[d] - b->lo[d], within = flat % inner;
+        rest /= b->size[d];
+        if (i < 0 || i >= b->n[d]) {
+            /* Up to the next index that may be inside, or to the end of this dim. */
+            const int64_t next = i < 0 ? -i : b->size[d] - b->lo[d] - i;
+            *left = next * inner - within;
+            inside = false;
+        } else if (inside && d == b->cut) {
+            *left = (b->n[d] - i) * inner - within;
+        }
+        at += i * stride;
+        stride *= b->n[d];
+        inner *= b->size[d];
+    }
+    *position = at;
+    return inside;
+}
+
+static void add_piece(exchange_piece **list, int64_t *n, int64_t *cap, exchange_piece p)
+{
+    exchange_piece *last = *n ? &(*list)[*n - 1] : NULL;
+    if (last && last->from + last->n == p.from && last->to + last->n == p.to) {
+        last->n += p.n;
+        return;
+    }
+    mem_grow((void **)list, *n, cap, sizeof p);
+    (*list)[(*n)++] = p;
+}
+
+/* Walks the runs of the new block and asks for each stretch whether the old block has it. */
+static int64_t meet_group(const block *src, const block *dst, exchange_piece **list)
+{
+    int64_t n = 0, cap = 0;
+    *list = NULL;
+    if (src->elements == 0 || dst->elements == 0) return 0;
+    for (int64_t r = 0; r < dst->elements / dst->run; r++) {
+        const int64_t start = run_start(dst, r);
+        for (int64_t i = 0, length; i < dst->run; i += length) {
+            int64_t position, left;
+            const bool inside = find(src, start + i, &position, &left);
+            length = left < dst->run - i ? left : dst->run - i;
+            if (inside)
+                add_piece(list, &n, &cap, (exchange_piece){position, r * dst->run + i, length});
+        }
+    }
+    return n;
+}
+
+/* ---- pairs ---- */
+
+exchange_pair exchange_meet(const exchange *x, int64_t src, int64_t dst)
+{
+    exchange_pair p = {.ngroups = x->ngroups, .last = -1, .elements = 1};
+    int64_t from = 1, to = 1;
+    for (int g = x->ngroups - 1; g >= 0; g--) {
+        const block a = block_of(x, g, 0, src), b = block_of(x, g, 1, dst);
+        int64_t elements = 0;
+        p.count[g] = p.elements ? meet_group(&a, &b, &p.list[g]) : 0;
+        for (int64_t i = 0; i < p.count[g]; i++)
+            elements += p.list[g][i].n;
+        const bool whole = p.count[g] == 1 && elements == a.elements && elements == b.elements;
+        if (!whole && p.last < 0) p.last = g;
+        p.from_stride[g] = from;
+        p.to_stride[g] = to;
+        p.elements *= elements;
+        from *= a.elements;
+        to *= b.elements;
+    }
+    return p;
+}
+
+void exchange_pair_free(exchange_pair *p)
+{
+    for (int g = 0; g < p->ngroups; g++)
+        mem_free(p->list[g]);
+    *p = (exchange_pair){0};
+}
+
+static void walk(const exchange_pair *p, int g, int64_t from, int64_t to, exchange_fn *fn,
+                 void *ctx)
+{
+    for (int64_t i = 0; i < p->count[g]; i++) {
+        const exchange_piece q = p->list[g][i];
+        const int64_t a = from + q.from * p->from_stride[g], b = to + q.to * p->to_stride[g];
+        /* Behind the last cut group positions lie side by side. */
+        if (g == p->last) {
+            fn(ctx, a, b, q.n * p->to_stride[g]);
+            continue;
+        }
+        for (int64_t k = 0; k < q.n; k++)
+            walk(p, g + 1, a + k * p->from_stride[g], b + k * p->to_stride[g], fn, ctx);
+    }
+}
+
+void exchange_walk(const exchange_pair *p, exchange_fn *fn, void *ctx)
+{
+    if (p->elements == 0) return;
+    if (p->last < 0)
+        fn(ctx, 0, 0, p->elements);
+    else
+        walk(p, 0, 0, 0, fn, ctx);
+}
+
+int64_t exchange_received(const exchange *x, int64_t dst)
+{
+    int64_t held = 1, wanted = 1;
+    for (int g = 0; g < x->ngroups; g++) {
+        const block a = block_of(x, g, 0, dst), b = block_of(x, g, 1, dst);
+        exchange_piece *list;
+        int64_t shared = 0;
+        const int64_t n = meet_group(&a, &b, &list);
+        for (int64_t i = 0; i < n; i++)
+            shared += list[i].n;
+        mem_free(list);
+        held *= shared;
+        wanted *= b.elements;
+    }
+    return wanted - held;
+}
+
+/* Elements that two processors' blocks share, without keeping the lists. */
+static int64_t shared(const exchange *x, int64_t src, int64_t dst)
+{
+    exchange_pair p = exchange_meet(x, src, dst);
+    const int64_t n = p.elements;
+    exchange_pair_free(&p);
+    return n;
+}
+
+int64_t exchange_sent(const exchange *x, int64_t src)
+{
+    int64_t n = 0;
+    for (int64_t dst = 0; dst < x->mesh->processors; dst++)
+        if (dst != src && exchange_serves(x, src, dst)) n += shared(x, src, dst);
+    return n;
+}

@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * From any layout of a tensor to any other, also under another shape of the same elements: which
+ * elements move from which processor to which. Pure index arithmetic; nothing is sent here.
+ *
+ * The two shapes are cut into groups of dims with equal products, so that the flat row-major index
+ * is a nested index over groups. Within a group, the blocks of an old and a new owner meet in a
+ * short list of pieces; over all groups they meet in the product of the lists.
+ *
+ * Every element that a processor lacks arrives once, from one owner: among replicas the one whose
+ * coordinates on the axes that the old layout does not use are the receiver's. So what is there
+ * already does not move, replicas take turns, and the bytes received are the least possible. */
+#ifndef MESH_EXCHANGE_H
+#define MESH_EXCHANGE_H
+
+#include "mesh/mesh.h"
+
+/* A group's dims in the old shape (0) and the new one (1). */
+typedef struct exchange_group {
+    int first[2], count[2];
+} exchange_group;
+
+typedef struct exchange {
+    const mtf_mesh *mesh;
+    mtf_shape shape[2]; /* old and new: as many elements */
+    split split[2][MTF_MAX_RANK];
+    int ngroups;
+    exchange_group group[MTF_MAX_RANK];
+    unsigned used; /* axes that the old layout splits over */
+} exchange;
+
+void exchange_describe(exchange *x, const mtf_mesh *m, const mtf_shape *old_shape,
+                       const split *old_split, const mtf_shape *new_shape, const split *new_split);
+
+/* Does `dst` take from `src` whatever the two blocks share? (Which may be nothing.) */
+bool exchange_serves(const exchange *x, int64_t src, int64_t dst);
+
+/* n elements of one group, from position `from` of the source's block of the group to position `to`
+ * of the destination's. */
+typedef struct exchange_piece {
+    int64_t from, to, n;
+} exchange_piece;
+
+/* The pieces of a pair, group by group: list[g][0 .. count[g]-1]. */
+typedef struct exchange_pair {
+    int ngroups;
+    exchange_piece *list[MTF_MAX_RANK];
+    int64_t count[MTF_MAX_RANK];
+    int64_t from_stride[MTF_MAX_RANK],
+        to_stride[MTF_MAX_RANK]; /* elements per position of a group */
+    int last;                    /* the last group that is not whole on both sides; -1: none is */
+    int64_t elements;            /* in all; 0: the pair shares nothing */
+} exchange_pair;
+
+/* Free with exchange_pair_free. */
+exchange_pair exchange_meet(const exchange *x, int64_t src, int64_t dst);
+void exchange_pair_free(exchange_pair *p);
+
+/* Calls fn for every contiguous run of a pair, in one order on both sides: n elements from offset
+ * `from` of the source's block to offset `to` of the destination's. */
+typedef void exchange_fn(void *ctx, int64_t from, int64_t to, int64_t n);
+void exchange_walk(const exchange_pair *p, exchange_fn *fn, void *ctx);
+
+/* Elements that `dst` receives from others: its block less what it holds already. */
+int64_t exchange_received(const exchange *x, int64_t dst);
+
+/* Elements that `src` sends to others. */
+int64_t exchange_sent(const exchange *x, int64_t src);
+
+#endif

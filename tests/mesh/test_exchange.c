@@ -1,0 +1,233 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * The plan of an exchange as data: every pair of layouts of every reshape between small shapes.
+ * Each wanted element must arrive exactly once, with the right value, from a processor that holds
+ * it, and nothing that is there already may move. */
+#include "check.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "base/random.h"
+#include "mesh/exchange.h"
+
+enum { MAX_ELEMENTS = 48, MAX_PROCS = 12, MAX_SHAPES = 4096, MAX_LAYOUTS = 4096 };
+
+static const int64_t sizes[] = {1, 2, 3, 4, 5, 6, 8};
+static const char *const names[2][4] = {{"a", "b", "c", "d"}, {"e", "f", "g", "h"}};
+
+/* ---- shapes and layouts ---- */
+
+typedef struct shape_list {
+    int n;
+    mtf_shape shape[MAX_SHAPES];
+} shape_list;
+
+static void add_shapes(shape_list *l, mtf_shape s, int64_t elements)
+{
+    assert_true(l->n < MAX_SHAPES);
+    l->shape[l->n++] = s;
+    if (s.rank == 4) return;
+    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
+        if (elements * sizes[i] > MAX_ELEMENTS) continue;
+        mtf_shape t = s;
+        t.dim[t.rank++] = (mtf_dim){names[0][s.rank], sizes[i]};
+        add_shapes(l, t, elements * sizes[i]);
+    }
+}
+
+typedef struct cut {
+    split s[4];
+} cut;
+
+/* All ways to give each axis to a dim, in every order on a dim, or to none. */
+static void add_cuts(const mtf_mesh *m, int rank, unsigned used, cut now, cut *list, int *n)
+{
+    assert_true(*n < MAX_LAYOUTS);
+    list[(*n)++] = now;
+    for (int a = 0; a < m->naxes; a++)
+        for (int d = 0; d < rank && !(used >> a & 1); d++) {
+            /* Canonical order: dims in ascending order, so that every cut comes once. */
+            bool later = false;
+            for (int e = d + 1; e < rank; e++)
+                later = later || now.s[e].n;
+            if (later) continue;
+            cut next = now;
+            next.s[d].axis[next.s[d].n++] = (int8_t)a;
+            add_cuts(m, rank, used | 1u << a, next, list, n);
+        }
+}
+
+/* ---- the simulation ---- */
+
+/* The flat indexes that a processor's block holds, in the block's order. */
+static int block_content(const mtf_mesh *m, const mtf_shape *s, const split *cuts, int proc,
+                         int *content)
+{
+    int64_t lo[4], hi[4], at[4];
+    int n = 0, total = 1;
+    for (int d = 0; d < s->rank; d++) {
+        const int64_t parts = split_parts(m, cuts[d]), part = split_part(m, cuts[d], proc);
+        lo[d] = at[d] = block_start(s->dim[d].size, parts, part);
+        hi[d] = block_start(s->dim[d].size, parts, part + 1);
+        total *= (int)(hi[d] - lo[d]);
+    }
+    while (n < total) {
+        int64_t flat = 0;
+        for (int d = 0; d < s->rank; d++)
+            flat = flat * s->dim[d].size + at[d];
+        content[n++] = (int)flat;
+        for (int d = s->rank - 1; d >= 0 && ++at[d] == hi[d]; d--)
+            at[d] = lo[d];
+    }
+    return total;
+}
+
+typedef struct delivery {
+    const int *source;
+    int *block, *writes;
+    int moved;
+} delivery;
+
+static void deliver(void *ctx, int64_t from, int64_t to, int64_t n)
+{
+    delivery *d = ctx;
+    for (int64_t i = 0; i < n; i++) {
+        d->block[to + i] = d->source[from + i];
+        d->writes[to + i]++;
+    }
+    d->moved += (int)n;
+}
+
+static int missing(const int *want, int nwant, const int *have, int nhave)
+{
+    int n = nwant;
+    for (int i = 0; i < nwant; i++)
+        for (int j = 0; j < nhave; j++)
+            n -= want[i] == have[j];
+    return n;
+}
+
+static void check_destination(const exchange *x, int dst, int (*old)[MAX_ELEMENTS],
+                              const int *count)
+{
+    int want[MAX_ELEMENTS], block[MAX_ELEMENTS], writes[MAX_ELEMENTS] = {0};
+    const int procs = (int)x->mesh->processors;
+    const int n = block_content(x->mesh, &x->shape[1], x->split[1], dst, want);
+    int received = 0;
+    for (int src = 0; src < procs; src++) {
+        if (!exchange_serves(x, src, dst)) continue;
+        delivery d = {.source = old[src], .block = block, .writes = writes};
+        exchange_pair p = exchange_meet(x, src, dst);
+        exchange_walk(&p, deliver, &d);
+        assert_int_equal(d.moved, p.elements);
+        exchange_pair_free(&p);
+        if (src != dst) received += d.moved;
+    }
+    for (int i = 0; i < n; i++) {
+        assert_int_equal(writes[i], 1);
+        assert_int_equal(block[i], want[i]);
+    }
+    const int bound = missing(want, n, old[dst], count[dst]);
+    assert_int_equal(received, bound);
+    assert_int_equal(exchange_received(x, dst), bound);
+}
+
+static void check(const mtf_mesh *m, const mtf_shape *a, const cut *ca, const mtf_shape *b,
+                  const cut *cb)
+{
+    int old[MAX_PROCS][MAX_ELEMENTS], count[MAX_PROCS];
+    exchange x;
+    exchange_describe(&x, m, a, ca->s, b, cb->s);
+    for (int p = 0; p < (int)m->processors; p++)
+        count[p] = block_content(m, a, ca->s, p, old[p]);
+    for (int p = 0; p < (int)m->processors; p++)
+        check_destination(&x, p, old, count);
+}
+
+static int64_t check_all(const char *mesh, const shape_list *l)
+{
+    static cut first[MAX_LAYOUTS], second[MAX_LAYOUTS];
+    mtf_err err = {0};
+    mtf_mesh *m = mtf_mesh_parse(mesh, &err);
+    int64_t pairs = 0;
+    for (int i = 0; i < l->n; i++)
+        for (int j = 0; j < l->n; j++) {
+            if (mtf_shape_size(&l->shape[i]) != mtf_shape_size(&l->shape[j])) continue;
+            int ni = 0, nj = 0;
+            add_cuts(m, l->shape[i].rank, 0, (cut){0}, first, &ni);
+            add_cuts(m, l->shape[j].rank, 0, (cut){0}, second, &nj);
+            for (int u = 0; u < ni; u++)
+                for (int v = 0; v < nj; v++, pairs++)
+                    check(m, &l->shape[i], &first[u], &l->shape[j], &second[v]);
+        }
+    mtf_mesh_free(&m);
+    return pairs;
+}
+
+static shape_list all_shapes(void)
+{
+    shape_list l = {0};
+    add_shapes(&l, MTF_SCALAR, 1);
+    return l;
+}
+
+static void meshes_of_one_axis_completely(void **state)
+{
+    (void)state;
+    const shape_list l = all_shapes();
+    static const char *const meshes[] = {"x:2", "x:3"};
+    for (int i = 0; i < 2; i++)
+        printf("%s: %d shapes, %lld pairs of layouts\n", meshes[i], l.n,
+               (long long)check_all(meshes[i], &l));
+}
+
+/* ---- samples on larger meshes ---- */
+
+static uint64_t seed;
+static uint64_t draws;
+
+static int below(int n)
+{
+    return (int)(random_u32(seed, 1, 0, draws++) % (uint32_t)n);
+}
+
+static void sample(const mtf_mesh *m, const shape_list *l, int64_t samples)
+{
+    static cut first[MAX_LAYOUTS], second[MAX_LAYOUTS];
+    for (int64_t k = 0; k < samples;) {
+        const mtf_shape *a = &l->shape[below(l->n)], *b = &l->shape[below(l->n)];
+        if (mtf_shape_size(a) != mtf_shape_size(b)) continue;
+        int na = 0, nb = 0;
+        add_cuts(m, a->rank, 0, (cut){0}, first, &na);
+        add_cuts(m, b->rank, 0, (cut){0}, second, &nb);
+        for (int i = 0; i < 64 && k < samples; i++, k++)
+            check(m, a, &first[below(na)], b, &second[below(nb)]);
+    }
+}
+
+static void larger_meshes_by_samples(void **state)
+{
+    (void)state;
+    static const char *const meshes[] = {"x:2;y:2", "x:2;y:3", "x:2;y:2;z:2"};
+    const char *given = getenv("MTF_TEST_SEED"), *wanted = getenv("MTF_TEST_SAMPLES");
+    const int64_t samples = wanted ? strtoll(wanted, NULL, 10) : 200000;
+    seed = given ? strtoull(given, NULL, 10) : 1;
+    const shape_list l = all_shapes();
+    for (int i = 0; i < 3; i++) {
+        mtf_err err = {0};
+        mtf_mesh *m = mtf_mesh_parse(meshes[i], &err);
+        printf("%s: %lld samples, MTF_TEST_SEED=%llu\n", meshes[i], (long long)samples,
+               (unsigned long long)seed);
+        sample(m, &l, samples);
+        mtf_mesh_free(&m);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(meshes_of_one_axis_completely),
+                                       cmocka_unit_test(larger_meshes_by_samples)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -34,8 +34,8 @@ typedef struct link {
 
 static MPI_Errhandler handler = MPI_ERRHANDLER_NULL;
 
-/* A launcher forwards what a rank has printed through a pipe, and some throw away what is still in it
- * when the job is aborted: MPICH's loses the one message that matters in one run of ten. */
+/* A launcher forwards what a rank has printed through a pipe, and some throw away what is still in
+ * it when the job is aborted: MPICH's loses the one message that matters in one run of ten. */
 static void end_job(int code)
 {
     const struct timespec moment = {.tv_nsec = 200 * 1000 * 1000};

@@ -44,11 +44,11 @@ void mtf_program_json(const mtf_program *p, FILE *f);
 
 /* Totals of one processor, the largest. */
 typedef struct mtf_totals {
-    double flops;        /* per run */
-    double sent_bytes;   /* per run, over all collectives */
-    int64_t peak_bytes;  /* memory in all: state, values, scratch of collectives */
-    int64_t state_bytes; /* of variables */
-    int64_t instructions;
+    double flops;                /* per run */
+    double sent_bytes;           /* per run, over all collectives */
+    int64_t peak_bytes;          /* memory in all: state, values, scratch of collectives */
+    int64_t state_bytes;         /* of variables */
+    int64_t instructions, calls; /* calls: of collectives */
 } mtf_totals;
 mtf_totals mtf_program_totals(const mtf_program *p);
 

@@ -211,7 +211,7 @@ void exchange_walk(const exchange_pair *p, exchange_fn *fn, void *ctx)
         walk(p, 0, 0, 0, fn, ctx);
 }
 
-int64_t exchange_received(const exchange *x, int64_t dst)
+int64_t exchange_bound(const exchange *x, int64_t dst)
 {
     int64_t held = 1, wanted = 1;
     for (int g = 0; g < x->ngroups; g++) {
@@ -242,5 +242,13 @@ int64_t exchange_sent(const exchange *x, int64_t src)
     int64_t n = 0;
     for (int64_t dst = 0; dst < x->mesh->processors; dst++)
         if (dst != src && exchange_serves(x, src, dst)) n += shared(x, src, dst);
+    return n;
+}
+
+int64_t exchange_received(const exchange *x, int64_t dst)
+{
+    int64_t n = 0;
+    for (int64_t src = 0; src < x->mesh->processors; src++)
+        if (src != dst && exchange_serves(x, src, dst)) n += shared(x, src, dst);
     return n;
 }

@@ -60,8 +60,11 @@ void exchange_pair_free(exchange_pair *p);
 typedef void exchange_fn(void *ctx, int64_t from, int64_t to, int64_t n);
 void exchange_walk(const exchange_pair *p, exchange_fn *fn, void *ctx);
 
-/* Elements that `dst` receives from others: its block less what it holds already. */
+/* Elements that `dst` receives from others. */
 int64_t exchange_received(const exchange *x, int64_t dst);
+
+/* What no plan can do without: the elements of dst's new block that it does not hold already. */
+int64_t exchange_bound(const exchange *x, int64_t dst);
 
 /* Elements that `src` sends to others. */
 int64_t exchange_sent(const exchange *x, int64_t src);

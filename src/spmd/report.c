@@ -32,16 +32,18 @@ static exchange exchange_of(const mtf_program *p, const instr *i)
 
 /* Up to 16 processors at even distances are asked: blocks differ by one element at most, and the
  * cost of a compilation must not grow with the square of the mesh. */
-static double exchange_bytes(const mtf_program *p, const instr *i)
+typedef int64_t asked_fn(const exchange *x, int64_t proc);
+
+static int64_t most_bytes(const mtf_program *p, const instr *i, asked_fn *elements)
 {
     const exchange x = exchange_of(p, i);
     const int64_t procs = p->mesh->processors, asked = procs < 16 ? procs : 16;
     int64_t most = 0;
     for (int64_t k = 0; k < asked; k++) {
-        const int64_t n = exchange_sent(&x, k * procs / asked);
+        const int64_t n = elements(&x, k * procs / asked);
         if (n > most) most = n;
     }
-    return (double)(most * mtf_dtype_size(i->in[0]->dtype));
+    return most * mtf_dtype_size(i->in[0]->dtype);
 }
 
 /* Bytes that the busiest processor sends by the bandwidth-optimal schedule. */
@@ -50,7 +52,7 @@ static double sent_bytes(const mtf_program *p, const instr *i, double operand, d
     const double n = (double)split_parts(p->mesh, i->axes);
     switch (i->kind) {
     case INSTR_EXCHANGE:
-        return exchange_bytes(p, i);
+        return (double)most_bytes(p, i, exchange_sent);
     case INSTR_ALL_REDUCE:
         return 2 * (n - 1) / n * operand;
     case INSTR_REDUCE_SCATTER:
@@ -87,6 +89,7 @@ mtf_totals mtf_program_totals(const mtf_program *p)
         const instr_cost c = instr_cost_of(p, i);
         t.flops += c.flops;
         t.sent_bytes += c.bytes;
+        t.calls += instr_is_collective(i);
     }
     return t;
 }
@@ -131,6 +134,9 @@ static void print_instr(const mtf_program *p, const instr *i, FILE *f)
         print_axes(p, i->axes, "+", f);
     }
     if (i->dim >= 0) fprintf(f, " dim %s", i->in[0]->shape.dim[i->dim].name);
+    if (i->kind == INSTR_EXCHANGE)
+        fprintf(f, " receives %" PRId64 " bytes (lower bound %" PRId64 ")",
+                most_bytes(p, i, exchange_received), most_bytes(p, i, exchange_bound));
     if (i->kind == INSTR_COMPUTE) op_print_attr(i->op, i->attr, f);
     if (i->kind == INSTR_ASSIGN) fprintf(f, " to '%s'", p->state[i->state].node->name);
     fprintf(f, " '%s'\n", i->node->name);

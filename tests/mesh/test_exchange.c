@@ -131,7 +131,7 @@ static void check_destination(const exchange *x, int dst, int (*old)[MAX_ELEMENT
     }
     const int bound = missing(want, n, old[dst], count[dst]);
     assert_int_equal(received, bound);
-    assert_int_equal(exchange_received(x, dst), bound);
+    assert_int_equal(exchange_bound(x, dst), bound);
 }
 
 static void check(const mtf_mesh *m, const mtf_shape *a, const cut *ca, const mtf_shape *b,

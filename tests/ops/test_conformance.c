@@ -29,6 +29,7 @@ static void rows_conform(void **state)
         if (coverage_has_gap(c, gap, sizeof gap)) fail_msg("%s", gap);
         char *text = coverage_text(c);
         golden_check("coverage.txt", text);
+        golden_check("volume.txt", coverage_volume(c));
         free(text);
     }
     coverage_free(&c);

@@ -29,17 +29,30 @@ typedef struct cover {
 struct coverage {
     int n;
     cover line[MAX_COVER];
+    FILE *volume; /* writes `volume_text` */
+    char *volume_text;
+    size_t volume_size;
 };
 
 coverage *coverage_new(void)
 {
-    return mem_zalloc(sizeof(coverage));
+    coverage *c = mem_zalloc(sizeof *c);
+    c->volume = open_memstream(&c->volume_text, &c->volume_size);
+    return c;
 }
 
 void coverage_free(coverage **c)
 {
+    fclose((*c)->volume);
+    free((*c)->volume_text);
     mem_free(*c);
     *c = NULL;
+}
+
+const char *coverage_volume(coverage *c)
+{
+    fflush(c->volume);
+    return c->volume_text;
 }
 
 static cover *cover_line(coverage *c, const op *row, role r, const char *dim)
@@ -243,11 +256,12 @@ static const mtf_run_values values = {.step = 5};
 
 /* One run; MTF_INVALID where the layout is refused. */
 static mtf_status run(sample_graph *s, const mtf_mesh *m, const mtf_layout *l, void **out,
-                      mtf_err *err)
+                      mtf_totals *totals, mtf_err *err)
 {
     const mtf_request r = {.nfetches = s->nfetches, .fetches = s->fetch};
     mtf_program *p = mtf_compile(s->g, m, l, &r, err);
     if (!p) return MTF_INVALID;
+    *totals = mtf_program_totals(p);
     mtf_session *session = mtf_session_new(1, &p, &options, err);
     if (!session) fail_msg("%s", err->text);
     if (mtf_run(session, p, s->nfeeds, s->feed, out, &values, err) != MTF_OK)
@@ -383,13 +397,19 @@ static void check_layouts(const op *row, int k, sample_graph *s, int mesh, cover
     int64_t count = 1;
     for (int d = 0; d < n; d++)
         count *= nways[axes - 1];
+    int64_t legal = 0, calls = 0;
+    double bytes = 0;
     for (int64_t code = 0; code < count; code++) {
         char text[256];
+        mtf_totals t;
         layout_text(text, sizeof text, axes, dims, n, code);
         err = (mtf_err){0};
         mtf_layout *l = mtf_layout_parse(text, m, true, NULL, &err);
         assert_non_null(l);
-        if (run(s, m, l, s->got, &err) == MTF_OK) {
+        if (run(s, m, l, s->got, &t, &err) == MTF_OK) {
+            legal++;
+            calls += t.calls;
+            bytes += t.sent_bytes;
             compare(row, k, s, meshes[mesh], text);
             note_cover(c, s->g, m, l, mesh);
         } else if (!is_illegal(s->g, l) || !strstr(err.text, "are both split over mesh axis")) {
@@ -398,6 +418,8 @@ static void check_layouts(const op *row, int k, sample_graph *s, int mesh, cover
         }
         mtf_layout_free(&l);
     }
+    fprintf(c->volume, "%s %d mesh %s: %lld layouts, %lld calls, %.0f bytes\n", row->name, k,
+            meshes[mesh], (long long)legal, (long long)calls, bytes);
     mtf_mesh_free(&m);
 }
 
@@ -408,7 +430,8 @@ bool conform_sample(const op *row, int k, coverage *c)
     mtf_err err = {0};
     mtf_mesh *one = mtf_mesh_parse("", &err);
     mtf_layout *none = mtf_layout_parse("", one, true, NULL, &err);
-    if (run(&s, one, none, s.want, &err) != MTF_OK) fail_msg("%s: %s", row->name, err.text);
+    mtf_totals t;
+    if (run(&s, one, none, s.want, &t, &err) != MTF_OK) fail_msg("%s: %s", row->name, err.text);
     if (s.nvaried) check_gradients(row, k, &s, one, none);
     for (int m = 0; m < MESHES; m++)
         check_layouts(row, k, &s, m, c);

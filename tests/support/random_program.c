@@ -1,0 +1,388 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "support/random_program.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "check.h"
+#include "graph/op.h"
+
+static const char *const names[NAMES] = {"a", "b", "c", "d", "e", "f", "v"};
+
+/* ---- one random program ---- */
+
+static int below(draw *r, int n)
+{
+    uint64_t z = r->state += 0x9e3779b97f4a7c15u;
+    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
+    z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
+    return (int)((z ^ (z >> 31)) % (uint64_t)n);
+}
+
+static mtf_shape any_shape(random_program *p, int most)
+{
+    mtf_shape s = MTF_SCALAR;
+    const int rank = below(&p->r, most + 1);
+    for (int i = 0; i < rank; i++) {
+        const mtf_dim d = p->dim[below(&p->r, NAMES)];
+        if (mtf_shape_find(&s, d.name) < 0) s = mtf_shape_with(s, d);
+    }
+    return s;
+}
+
+static mtf_shape some_dims_of(random_program *p, mtf_shape s)
+{
+    mtf_shape out = MTF_SCALAR;
+    for (int i = 0; i < s.rank; i++)
+        if (below(&p->r, 2)) out = mtf_shape_with(out, s.dim[i]);
+    return out;
+}
+
+static mtf_shape shuffled(random_program *p, mtf_shape s)
+{
+    for (int i = s.rank - 1; i > 0; i--) {
+        const int j = below(&p->r, i + 1);
+        const mtf_dim d = s.dim[i];
+        s.dim[i] = s.dim[j];
+        s.dim[j] = d;
+    }
+    return s;
+}
+
+static mtf_tensor *feed(random_program *p, mtf_shape s, mtf_dtype type)
+{
+    const int64_t n = mtf_shape_size(&s);
+    void *data = mem_zalloc((size_t)(n * mtf_dtype_size(type)));
+    for (int64_t i = 0; i < n; i++) {
+        if (type == MTF_F64)
+            ((double *)data)[i] = below(&p->r, 20001) / 10000.0 - 1.0;
+        else if (type == MTF_I32)
+            ((int32_t *)data)[i] = below(&p->r, 9) - 1;
+        else
+            ((uint8_t *)data)[i] = below(&p->r, 2) != 0;
+    }
+    mtf_tensor *t = mtf_placeholder(p->g, "feed", s, type);
+    p->feed[p->nfeeds++] = (mtf_feed){.placeholder = t, .data = data};
+    return t;
+}
+
+static mtf_tensor *any_float(random_program *p)
+{
+    return p->floats[below(&p->r, p->nfloats)];
+}
+
+static mtf_tensor *any_product(random_program *p)
+{
+    mtf_tensor *x[5];
+    mtf_shape all = MTF_SCALAR, out = MTF_SCALAR;
+    const int n = 2 + below(&p->r, 4);
+    for (int i = 0; i < n; i++) {
+        x[i] = any_float(p);
+        const mtf_shape s = mtf_tensor_shape(x[i]);
+        for (int d = 0; d < s.rank; d++)
+            if (mtf_shape_find(&all, s.dim[d].name) < 0) all = mtf_shape_with(all, s.dim[d]);
+    }
+    all = shuffled(p, all);
+    for (int d = 0; d < all.rank && out.rank < RANK; d++)
+        if (below(&p->r, 3)) out = mtf_shape_with(out, all.dim[d]);
+    return mtf_einsum(n, x, out);
+}
+
+/* Two neighbours become one dim, or the other way round, or the dims change their names. */
+static mtf_tensor *any_reshape(random_program *p)
+{
+    mtf_tensor *x = any_float(p);
+    mtf_shape s = mtf_tensor_shape(x), t = MTF_SCALAR;
+    const int at = s.rank > 1 ? below(&p->r, s.rank - 1) : 0;
+    for (int i = 0; i < s.rank; i++) {
+        if (s.rank > 1 && i == at) {
+            const mtf_dim joined = {"joined", s.dim[i].size * s.dim[i + 1].size};
+            t = mtf_shape_with(t, joined);
+            i++;
+        } else {
+            t = mtf_shape_with(t, s.dim[i]);
+        }
+    }
+    mtf_tensor *y = mtf_reshape(x, t);
+    if (below(&p->r, 2)) y = mtf_tanh(y);
+    for (int i = 0; i < s.rank; i++) { /* back, under free names of the same size */
+        const mtf_dim other = p->dim[below(&p->r, NAMES)];
+        if (other.size == s.dim[i].size && mtf_shape_find(&s, other.name) < 0) s.dim[i] = other;
+    }
+    return mtf_reshape(y, s);
+}
+
+static mtf_tensor *any_lookup(random_program *p)
+{
+    mtf_tensor *x = any_float(p);
+    const mtf_shape s = mtf_tensor_shape(x);
+    if (s.rank == 0 || p->nfeeds >= MAX_FEEDS) return mtf_tanh(x);
+    const mtf_dim along = s.dim[below(&p->r, s.rank)];
+    mtf_shape at = mtf_shape_without(any_shape(p, 2), along.name);
+    mtf_shape rest = mtf_shape_without(s, along.name);
+    for (int i = 0; i < at.rank; i++)
+        rest = mtf_shape_without(rest, at.dim[i].name);
+    if (rest.rank + at.rank > RANK) at = MTF_SCALAR;
+    mtf_tensor *indices = feed(p, at, MTF_I32);
+    if (below(&p->r, 3)) return mtf_gather(x, indices, along.name);
+    mtf_tensor *places = feed(p, some_dims_of(p, mtf_shape_without(s, p->dim[6].name)), MTF_I32);
+    x = mtf_reduce_sum(x, mtf_shape_without(s, p->dim[6].name));
+    mtf_shape out = some_dims_of(p, mtf_tensor_shape(x));
+    return mtf_scatter_add(x, places, "v", mtf_shape_with(shuffled(p, out), p->dim[6]));
+}
+
+static mtf_tensor *any_choice(random_program *p)
+{
+    mtf_tensor *x = any_float(p), *y = any_float(p);
+    mtf_tensor *c = p->nfeeds < MAX_FEEDS && below(&p->r, 2) ? feed(p, any_shape(p, 2), MTF_BOOL)
+                                                             : mtf_less(x, y);
+    return mtf_where(c, x, y);
+}
+
+static mtf_tensor *any_along(random_program *p)
+{
+    mtf_tensor *x = any_float(p);
+    const mtf_shape s = mtf_tensor_shape(x);
+    if (s.rank == 0) return mtf_sin(x);
+    const char *dim = s.dim[below(&p->r, s.rank)].name;
+    switch (below(&p->r, 5)) {
+    case 0:
+        return mtf_softmax(x, dim);
+    case 1:
+        return mtf_shift(x, dim, below(&p->r, 7) - 3, below(&p->r, 2));
+    case 2:
+        return mtf_mul(x, mtf_range(p->g, mtf_tensor_dim(x, dim), MTF_F64));
+    case 3:
+        return mtf_reduce_logsumexp(x, some_dims_of(p, s));
+    default:
+        return mtf_log_softmax(x, dim);
+    }
+}
+
+/* x with its view in which two dims have exchanged their names: one memory, read in two orders. */
+static mtf_tensor *any_twist(random_program *p)
+{
+    mtf_tensor *x = mtf_sin(any_float(p));
+    mtf_shape s = mtf_tensor_shape(x);
+    for (int i = 1; i < s.rank; i++) {
+        const mtf_dim d = s.dim[i];
+        if (s.dim[i - 1].size != d.size) continue;
+        s.dim[i] = s.dim[i - 1];
+        s.dim[i - 1] = d;
+    }
+    return mtf_add(x, mtf_reshape(x, s));
+}
+
+static mtf_tensor *any_row(random_program *p)
+{
+    mtf_tensor *x = any_float(p), *y = any_float(p);
+    switch (below(&p->r, 18)) {
+    case 0:
+        return mtf_add(x, y);
+    case 1:
+        return mtf_mul(x, y);
+    case 2:
+        return mtf_maximum(x, y);
+    case 3:
+        return mtf_sub(mtf_square(x), y);
+    case 4:
+        return mtf_gelu(x);
+    case 5:
+        return mtf_dropout(x, "drop", 0.25);
+    case 6:
+        return mtf_transpose(x, shuffled(p, mtf_tensor_shape(x)));
+    case 7:
+        return mtf_reduce_sum(x, shuffled(p, some_dims_of(p, mtf_tensor_shape(x))));
+    case 8:
+        return mtf_reduce_mean(x, some_dims_of(p, mtf_tensor_shape(x)));
+    case 9:
+        return mtf_reduce_max(x, some_dims_of(p, mtf_tensor_shape(x)));
+    case 10:
+        return mtf_random_normal(p->g, "noise", any_shape(p, 3), MTF_F64, 0, 1);
+    case 11:
+        return any_choice(p);
+    case 12:
+        return any_along(p);
+    case 13:
+        return any_lookup(p);
+    case 14:
+        return any_reshape(p);
+    case 15:
+        return any_twist(p);
+    default:
+        return any_product(p);
+    }
+}
+
+/* Keeps ranks and numbers small. */
+static mtf_tensor *tamed(random_program *p, mtf_tensor *t)
+{
+    mtf_shape s = mtf_tensor_shape(t);
+    while (s.rank > RANK)
+        s = mtf_shape_without(s, s.dim[below(&p->r, s.rank)].name);
+    t = mtf_reduce_sum(t, s);
+    return below(&p->r, 3) ? mtf_tanh(t) : mtf_scale(t, 0.5);
+}
+
+static void add_gradients(random_program *p)
+{
+    mtf_tensor *loss = mtf_constant(p->g, 0, MTF_SCALAR, MTF_F64), *dx[VARIABLES];
+    for (int i = 0; i < 3; i++)
+        loss = mtf_add(loss, mtf_reduce_mean(p->floats[p->nfloats - 1 - i], MTF_SCALAR));
+    p->fetch[p->nfetches++] = loss;
+    mtf_gradients(loss, VARIABLES, p->variable, dx);
+    for (int i = 0; i < VARIABLES; i++) {
+        mtf_tensor *next = p->variable[i], *other = p->variable[below(&p->r, VARIABLES)];
+        if (dx[i] && below(&p->r, 3) == 0) p->fetch[p->nfetches++] = dx[i];
+        if (dx[i] && below(&p->r, 4)) next = mtf_sub(next, mtf_scale(dx[i], 0.1));
+        if (below(&p->r, 4) == 0) next = other; /* the first two have one shape: they may swap */
+        const mtf_shape a = mtf_tensor_shape(next), b = mtf_tensor_shape(p->variable[i]);
+        if (a.rank == b.rank && memcmp(a.dim, b.dim, sizeof *a.dim * (size_t)a.rank) == 0)
+            p->updates[p->nupdates++] = mtf_assign(p->variable[i], next);
+        if (below(&p->r, 4) == 0) p->fetch[p->nfetches++] = below(&p->r, 2) ? next : p->variable[i];
+    }
+}
+
+random_program program_new(uint64_t seed)
+{
+    random_program p = {.r = {seed}, .seed = seed, .g = mtf_graph_new()};
+    for (int i = 0; i < NAMES; i++)
+        p.dim[i] = (mtf_dim){names[i], 1 + below(&p.r, 6)};
+    const mtf_shape s = any_shape(&p, 3);
+    for (int i = 0; i < VARIABLES; i++) {
+        mtf_tensor *w = mtf_random_normal(p.g, "w", i < 2 ? s : any_shape(&p, 3), MTF_F64, 0, 1);
+        p.floats[p.nfloats++] = p.variable[i] = mtf_variable(p.g, "w", w, true);
+    }
+    for (int i = 0; i < 4; i++)
+        p.floats[p.nfloats++] = feed(&p, any_shape(&p, 3), MTF_F64);
+    for (int rows = 5 + below(&p.r, 26); rows > 0; rows--)
+        p.floats[p.nfloats++] = tamed(&p, any_row(&p));
+    add_gradients(&p);
+    while (p.nfetches < MAX_FETCHES - 1)
+        p.fetch[p.nfetches++] = any_float(&p);
+    mtf_err err = {0};
+    if (mtf_graph_status(p.g, &err) != MTF_OK)
+        fail_msg("seed %llu: %s", (unsigned long long)seed, err.text);
+    assert_true(p.g->nnodes < MAX_NODES);
+    return p;
+}
+
+void program_free(random_program *p)
+{
+    for (int i = 0; i < p->nfeeds; i++)
+        mem_free((void *)(uintptr_t)p->feed[i].data);
+    mtf_graph_free(&p->g);
+}
+
+/* ---- running ---- */
+
+static double *result_new(results *r, const mtf_tensor *t)
+{
+    const mtf_shape s = mtf_tensor_shape(t);
+    const int64_t n = mtf_shape_size(&s);
+    r->size[r->n] = n;
+    return r->value[r->n++] = mem_zalloc(sizeof(double) * (size_t)n);
+}
+
+void results_free(results *r)
+{
+    for (int i = 0; i < r->n; i++)
+        mem_free(r->value[i]);
+    r->n = 0;
+}
+
+static void run_steps(random_program *p, mtf_session *s, mtf_program *const *programs_of,
+                      results *r)
+{
+    mtf_err err = {0};
+    mtf_status st = mtf_run(s, programs_of[0], p->nfeeds, p->feed, NULL, NULL, &err);
+    for (int step = 0; step < STEPS && st == MTF_OK; step++) {
+        void *out[MAX_FETCHES + MAX_NODES] = {0};
+        for (int i = 0; i < p->nfetches; i++)
+            out[i] = result_new(r, p->fetch[i]);
+        const mtf_run_values values = {.step = (uint64_t)step};
+        st = mtf_run(s, programs_of[1], p->nfeeds, p->feed, out, &values, &err);
+    }
+    for (int i = 0; i < VARIABLES && st == MTF_OK; i++)
+        st = mtf_state_get(s, p->variable[i], result_new(r, p->variable[i]), &err);
+    if (st != MTF_OK) fail_msg("seed %llu: %s", (unsigned long long)p->seed, err.text);
+}
+
+/* The program's fetches, and with `all` every other value of the graph behind them: what is fetched
+ * keeps its memory, so nothing works in place. Returns their number. */
+static int list_fetches(const random_program *p, bool all, mtf_tensor **fetch)
+{
+    int n = p->nfetches;
+    memcpy(fetch, p->fetch, sizeof *fetch * (size_t)n);
+    for (int64_t i = 0; all && i < p->g->nnodes; i++)
+        if (!(p->g->node[i]->op->traits & TRAIT_ASSIGN)) fetch[n++] = &p->g->node[i]->out[0];
+    return n;
+}
+
+/* False where the layout is refused. */
+bool program_run(random_program *p, const char *mesh, const char *layout, int threads, bool all,
+                 results *r)
+{
+    mtf_err err = {0};
+    mtf_mesh *m = mtf_mesh_parse(mesh, &err);
+    mtf_layout *l = mtf_layout_parse(layout, m, true, NULL, &err);
+    mtf_tensor **fetch = mem_alloc(sizeof *fetch * (size_t)(p->nfetches + (int)p->g->nnodes));
+    const mtf_request request = {.nfetches = list_fetches(p, all, fetch),
+                                 .fetches = fetch,
+                                 .nupdates = p->nupdates,
+                                 .updates = p->updates,
+                                 .no_buckets = p->seed % 4 == 0};
+    mtf_program *both[2] = {mtf_compile_initial(p->g, m, l, &err), NULL};
+    if (both[0]) both[1] = mtf_compile(p->g, m, l, &request, &err);
+    const bool compiled = both[1] != NULL;
+    mem_free(fetch);
+    if (!compiled && !strstr(err.text, "are both split over mesh axis"))
+        fail_msg("seed %llu, mesh %s, layout %s: %s", (unsigned long long)p->seed, mesh, layout,
+                 err.text);
+    if (compiled) {
+        const mtf_session_options o = {.threads = threads, .seed = 5};
+        mtf_session *s = mtf_session_new(2, both, &o, &err);
+        if (!s) fail_msg("seed %llu: %s", (unsigned long long)p->seed, err.text);
+        run_steps(p, s, both, r);
+        mtf_session_free(&s);
+    }
+    mtf_program_free(&both[0]);
+    mtf_program_free(&both[1]);
+    mtf_layout_free(&l);
+    mtf_mesh_free(&m);
+    return compiled;
+}
+
+void results_compare(const random_program *p, const char *mesh, const char *layout,
+                     const results *want, const results *got)
+{
+    for (int i = 0; i < want->n; i++)
+        for (int64_t j = 0; j < want->size[i]; j++) {
+            const double a = want->value[i][j], b = got->value[i][j];
+            if (fabs(a - b) <= 1e-9 * (1 + fabs(a)) || (isnan(a) && isnan(b)) || a == b) continue;
+            fail_msg("seed %llu, mesh '%s', layout '%s': result %d ('%s'), element %lld is %.17g "
+                     "instead of %.17g",
+                     (unsigned long long)p->seed, mesh, layout, i,
+                     mtf_tensor_name(p->fetch[i % p->nfetches]), (long long)j, b, a);
+        }
+}
+
+/* Each name over no axis, or over some of the mesh's in any order. */
+void any_layout(draw *r, const char *mesh, char *text, size_t room)
+{
+    static const char *const ways[3][8] = {
+        {"x"}, {"x", "y", "x+y", "y+x"}, {"x", "y", "z", "x+y", "z+x", "y+z+x", "z+y"}};
+    static const int count[3] = {1, 4, 7};
+    const int axes = strchr(mesh, 'z') ? 2 : strchr(mesh, 'y') ? 1 : 0;
+    const char *dims[NAMES + 1] = {"joined"};
+    size_t used = 0;
+    memcpy(dims + 1, names, sizeof names);
+    text[0] = '\0';
+    for (int i = 0; i <= NAMES; i++)
+        if (below(r, 2))
+            used += (size_t)snprintf(text + used, room - used, "%s:%s;", dims[i],
+                                     ways[axes][below(r, count[axes])]);
+}

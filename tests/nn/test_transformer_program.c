@@ -74,13 +74,14 @@ static void print_collective(const mtf_program *p, const instr *i, FILE *f)
     fputc('\n', f);
 }
 
-static char *collectives(bool tied, double dropout, bool buckets)
+#define PAPER "batch:rows;vocab:cols;d_ff:cols;heads:cols"
+
+static char *collectives(const char *layout, bool tied, double dropout, bool buckets)
 {
     mtf_err err = {0};
     step s = build(tied, dropout);
     mtf_mesh *m = mtf_mesh_parse("rows:2;cols:2", &err);
-    mtf_layout *l =
-        mtf_layout_parse("batch:rows;vocab:cols;d_ff:cols;heads:cols", m, true, NULL, &err);
+    mtf_layout *l = mtf_layout_parse(layout, m, true, NULL, &err);
     const mtf_request r = {.nfetches = s.nfetches,
                            .fetches = s.fetch,
                            .nupdates = s.nupdates,
@@ -118,7 +119,7 @@ enum { OVER_COLS = 1 + LAYERS * 4 + 3 + 1 };
 static void each_reduction(void **state)
 {
     (void)state;
-    char *text = collectives(false, 0.1, false);
+    char *text = collectives(PAPER, false, 0.1, false);
     assert_int_equal(count_lines(text, "all_reduce cols"), OVER_COLS);
     assert_int_equal(count_lines(text, "all_gather"), 0);
     golden_check("transformer_reductions.txt", text);
@@ -128,7 +129,7 @@ static void each_reduction(void **state)
 static void buckets(void **state)
 {
     (void)state;
-    char *text = collectives(false, 0.0, true);
+    char *text = collectives(PAPER, false, 0.0, true);
     assert_int_equal(count_lines(text, "all_reduce rows"), 1);
     golden_check("transformer_buckets.txt", text);
     free(text);
@@ -138,15 +139,29 @@ static void buckets(void **state)
 static void tied_weights(void **state)
 {
     (void)state;
-    char *text = collectives(true, 0.0, true);
+    char *text = collectives(PAPER, true, 0.0, true);
     assert_int_equal(count_lines(text, "all_reduce rows"), 1);
     golden_check("transformer_tied.txt", text);
+    free(text);
+}
+
+/* One more rule, and every all_reduce of a layer is a reduce_scatter and an all_gather of the same
+ * bytes: per layer four of each. Besides: the embedding (its indices gathered, its sum scattered),
+ * the input of the softmax layer and its gradient, and the gradient of the embedding. */
+static void sequence_parallel(void **state)
+{
+    (void)state;
+    char *text = collectives(PAPER ";stream_length:cols", false, 0.1, false);
+    assert_int_equal(count_lines(text, "reduce_scatter cols"), 4 * LAYERS + 2);
+    assert_int_equal(count_lines(text, "all_gather cols"), 4 * LAYERS + 3);
+    golden_check("transformer_sequence.txt", text);
     free(text);
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(each_reduction), cmocka_unit_test(buckets),
-                                       cmocka_unit_test(tied_weights)};
+                                       cmocka_unit_test(tied_weights),
+                                       cmocka_unit_test(sequence_parallel)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -25,6 +25,22 @@
     F(FAULT_RESUME_SLOT, "resume_slot")                                                            \
     F(FAULT_RESUME_POSITION, "resume_position")                                                    \
     F(FAULT_RESUME_STEP, "resume_step")                                                            \
+    F(FAULT_EXCHANGE_STRIDE, "exchange_stride")                                                    \
+    F(FAULT_EXCHANGE_PIECE, "exchange_piece")                                                      \
+    F(FAULT_EXCHANGE_REPLICA, "exchange_replica")                                                  \
+    F(FAULT_RESHAPE_KEEP, "reshape_keep")                                                          \
+    F(FAULT_SLICE_OFFSET, "slice_offset")                                                          \
+    F(FAULT_GATHER_ORDER, "gather_order")                                                          \
+    F(FAULT_BUCKET_MEMBER, "bucket_member")                                                        \
+    F(FAULT_BUCKET_EARLY, "bucket_early")                                                          \
+    F(FAULT_SINK_REPLICATED, "sink_replicated")                                                    \
+    F(FAULT_SINK_NONLINEAR, "sink_nonlinear")                                                      \
+    F(FAULT_MEMORY_LIFETIME, "memory_lifetime")                                                    \
+    F(FAULT_MEMORY_VIEW, "memory_view")                                                            \
+    F(FAULT_STATE_EARLY, "state_early")                                                            \
+    F(FAULT_STATE_SWAP, "state_swap")                                                              \
+    F(FAULT_SHARE_ATTRIBUTES, "share_attributes")                                                  \
+    F(FAULT_COPY_SHARED, "copy_shared")                                                            \
     F(FAULT_SHUFFLE_RANK, "shuffle_rank")
 
 #define FAULT_ENUM(id, name) id,

@@ -49,7 +49,8 @@ static void copy_part(const bound *b, const exec_step *t, char *memory, int h)
         inner *= bound_block(b, h, t->in[0].cls[d])->local;
     const kernel_dim *whole = bound_block(b, h, t->in[0].cls[dim]);
     const kernel_dim *part = bound_block(b, h, t->out[0].cls[dim]);
-    const char *from = memory + t->in[0].offset + (part->offset - whole->offset) * inner;
+    const int64_t first = FAULT(FAULT_SLICE_OFFSET) ? 0 : part->offset - whole->offset;
+    const char *from = memory + t->in[0].offset + first * inner;
     char *to = memory + t->out[0].offset;
     for (int64_t o = 0; o < outer; o++)
         memcpy(to + o * part->local * inner, from + o * whole->local * inner,
@@ -162,7 +163,8 @@ static int64_t reduce_count(const mtf_session *s, const instr *i, int h)
 {
     if (i->nin == 1) return value_local(s->bound[0].p, i->in[0], s->first + h);
     int64_t bytes = 0;
-    for (int k = 0; k < i->nin; k++)
+    const int members = FAULT(FAULT_BUCKET_MEMBER) ? i->nin - 1 : i->nin;
+    for (int k = 0; k < members; k++)
         bytes += i->in[k]->bytes;
     return bytes / mtf_dtype_size(i->in[0]->dtype);
 }
@@ -213,7 +215,11 @@ static void move_blocks(mtf_session *s, const bound *b, const exec_step *t)
         s->ptr[1][h] = s->memory[h] + t->out[0].offset;
         s->cut[h] = cut_of(s, b, t, gather ? &t->out[0] : &t->in[0], h);
     }
-    const comm_axes axes = axes_of(t->instr->axes);
+    comm_axes axes = axes_of(t->instr->axes);
+    if (FAULT(FAULT_GATHER_ORDER) && gather && axes.n == 2) {
+        axes.axis[0] = t->instr->axes.axis[1];
+        axes.axis[1] = t->instr->axes.axis[0];
+    }
     if (gather)
         comm_all_gather(s->comm, axes, mtf_dtype_size(t->in[0].dtype), s->ptr[0], s->ptr[1], s->cut,
                         s->scratch);

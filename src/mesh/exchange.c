@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/check.h"
+#include "base/fault.h"
 #include "base/mem.h"
 
 /* ---- groups ---- */
@@ -48,8 +49,10 @@ void exchange_describe(exchange *x, const mtf_mesh *m, const mtf_shape *old_shap
 bool exchange_serves(const exchange *x, int64_t src, int64_t dst)
 {
     for (int a = 0; a < x->mesh->naxes; a++)
-        if (!(x->used >> a & 1) &&
-            mesh_coordinate(x->mesh, src, a) != mesh_coordinate(x->mesh, dst, a))
+        if (!(x->used >> a & 1) && FAULT(FAULT_EXCHANGE_REPLICA)) {
+            if (mesh_coordinate(x->mesh, src, a) != 0) return false;
+        } else if (!(x->used >> a & 1) &&
+                   mesh_coordinate(x->mesh, src, a) != mesh_coordinate(x->mesh, dst, a))
             return false;
     return true;
 }
@@ -170,7 +173,8 @@ exchange_pair exchange_meet(const exchange *x, int64_t src, int64_t dst)
             elements += p.list[g][i].n;
         const bool whole = p.count[g] == 1 && elements == a.elements && elements == b.elements;
         if (!whole && p.last < 0) p.last = g;
-        p.from_stride[g] = from;
+        if (FAULT(FAULT_EXCHANGE_PIECE) && p.count[g] > 1) p.count[g]--;
+        p.from_stride[g] = FAULT(FAULT_EXCHANGE_STRIDE) ? to : from;
         p.to_stride[g] = to;
         p.elements *= elements;
         from *= a.elements;

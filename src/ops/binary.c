@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Elementwise arithmetic of two operands with broadcasting by name. */
+#include "base/fault.h"
 #include "mtf/ops.h"
 #include "ops/rows.h"
 #include "ops/tile.h"
@@ -58,7 +59,7 @@ static mtf_tensor *sample_with(mtf_graph *g, int k, const op *row,
 static bool linear_jointly(const mtf_node *n, unsigned mask)
 {
     (void)n;
-    return mask == 3;
+    return mask == 3 || FAULT(FAULT_SINK_REPLICATED);
 }
 
 static bool linear_in_one(const mtf_node *n, unsigned mask)

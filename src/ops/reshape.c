@@ -6,6 +6,7 @@
  * elsewhere too, blocks are gathered if that is all that is needed, and otherwise exchanged
  * directly: every processor receives just the elements that it lacks. What only the result splits
  * is cut from what is there. */
+#include "base/fault.h"
 #include "mtf/ops.h"
 #include "ops/rows.h"
 #include "ops/tile.h"
@@ -66,7 +67,9 @@ static fit fit_of(lowering *l, const mtf_shape *x, const mtf_shape *y, lowered v
     match_dims(x, y, f.from);
     for (int j = 0; j < y->rank; j++) {
         const int i = f.from[j];
-        if (i >= 0 && lower_same_split(l, x->dim[i].name, y->dim[j].name))
+        const bool fits = i >= 0 && (lower_same_split(l, x->dim[i].name, y->dim[j].name) ||
+                                     FAULT(FAULT_RESHAPE_KEEP));
+        if (fits)
             f.kept[i] = true;
         else
             f.from[j] = -1;

@@ -87,7 +87,8 @@ static void define(lowering *l, const mtf_tensor *t, value *v)
 static value *known_copy(const lowering *l, const value *of, instr_kind kind, int dim)
 {
     for (int64_t i = l->ncopies - 1; i >= 0; i--)
-        if (l->copy[i].of == of && l->copy[i].kind == kind && l->copy[i].dim == dim)
+        if (l->copy[i].of == of && l->copy[i].kind == kind &&
+            (l->copy[i].dim == dim || FAULT(FAULT_COPY_SHARED)))
             return l->copy[i].is;
     return NULL;
 }

@@ -5,6 +5,7 @@
  * members of all links are the same and keep their places in memory. */
 #include <string.h>
 
+#include "base/fault.h"
 #include "spmd/program.h"
 
 typedef struct member {
@@ -118,7 +119,7 @@ void pass_bucket(mtf_program *p)
         take[last] = done[last] = true;
         for (int64_t i = last - 1; i >= 0; i--) {
             if (done[i] || !fits(&m[i], &m[last])) continue;
-            if (m[i].first_use < m[last].sum->id) continue;
+            if (m[i].first_use < m[last].sum->id && !FAULT(FAULT_BUCKET_EARLY)) continue;
             take[i] = done[i] = true;
         }
         merge(p, m, take, last);

@@ -4,6 +4,7 @@
  * the batch are equal work too. */
 #include <string.h>
 
+#include "base/fault.h"
 #include "spmd/program.h"
 
 typedef struct table {
@@ -22,7 +23,7 @@ static uint64_t hash_of(const instr *i)
     uint64_t h = mix((uint64_t)(uintptr_t)i->op, (uint64_t)i->kind);
     for (int k = 0; k < i->nin; k++)
         h = mix(h, (uint64_t)i->in[k]->id);
-    return mix(h, op_hash_attr(i->op, i->attr));
+    return FAULT(FAULT_SHARE_ATTRIBUTES) ? h : mix(h, op_hash_attr(i->op, i->attr));
 }
 
 /* Do random rows draw for the same place in the full batch? */
@@ -44,6 +45,7 @@ static bool same_work(const instr *a, const instr *b)
             !shape_equal(&a->out[k]->shape, &b->out[k]->shape) ||
             memcmp(a->out[k]->split, b->out[k]->split, sizeof a->out[k]->split) != 0)
             return false;
+    if (FAULT(FAULT_SHARE_ATTRIBUTES)) return true;
     return op_equal_attr(a->op, a->attr, b->attr) && same_origin(a->op, a->attr, b->attr);
 }
 

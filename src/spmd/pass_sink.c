@@ -4,6 +4,7 @@
  * fewer; on the way it may pass work of equal size. A view costs nothing, so every sum passes it:
  * two that meet behind views of different names can join, and a gradient's sum stands where its
  * bucket can take it. No move raises bytes or calls. */
+#include "base/fault.h"
 #include "spmd/program.h"
 
 static bool is_sum(const instr *i)
@@ -96,7 +97,9 @@ static bool pays(const mtf_program *p, const value *v, split axes, int64_t bytes
 /* May the sum of `v` alone pass `i`? */
 static bool moves_alone(const mtf_program *p, const instr *i, const value *v, split axes)
 {
-    if (v->uses != 1 || !op_linear(i->node, position_of(i, v))) return false;
+    const bool linear = op_linear(i->node, position_of(i, v)) || FAULT(FAULT_SINK_NONLINEAR);
+    if (v->uses != 1 || !linear) return false;
+    if (FAULT(FAULT_SINK_NONLINEAR) && !op_linear(i->node, position_of(i, v))) return true;
     return i->kind == INSTR_VIEW || pays(p, v, axes, bytes_of(p, v));
 }
 

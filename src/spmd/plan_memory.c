@@ -82,7 +82,7 @@ static void protect_old_state(mtf_program *p)
     instr *first = p->first;
     while (first && first->kind != INSTR_ASSIGN)
         first = first->next;
-    if (!first) return;
+    if (!first || FAULT(FAULT_STATE_SWAP)) return;
     for (instr *i = first; i; i = i->next)
         if (i->kind == INSTR_ASSIGN && source_of(i->in[0])->kind != VALUE_LOCAL)
             i->in[0] = copy_of(p, i->in[0], first);
@@ -169,7 +169,7 @@ static void form_groups(planner *pl)
 {
     for (instr *i = pl->p->first; i; i = i->next) {
         if (i->kind == INSTR_VIEW) {
-            unite(pl, i->in[0], i->out[0]);
+            if (!FAULT(FAULT_MEMORY_VIEW)) unite(pl, i->in[0], i->out[0]);
         } else if (i->kind == INSTR_ALL_REDUCE) {
             for (int k = 0; k < i->nin; k++) {
                 /* A bucket reduces in place always (pass_bucket); a single sum where it can. */
@@ -200,7 +200,7 @@ static int64_t place_state(mtf_program *p)
 static bool may_follow(planner *pl, const group *next, const value *old)
 {
     const group *g = group_of(pl, old);
-    if (next->begin > g->end) return true;
+    if (next->begin > g->end || FAULT(FAULT_STATE_EARLY)) return true;
     const instr *i = next->maker;
     return next->begin == g->end && i && i->kind == INSTR_COMPUTE &&
            (i->op->traits & TRAIT_INPLACE) && reads_in_step(pl, i, g);
@@ -273,6 +273,7 @@ static int by_size(const void *a, const void *b)
 
 static bool overlap(const group *a, const group *b)
 {
+    if (FAULT(FAULT_MEMORY_LIFETIME)) return a->begin < b->end && b->begin < a->end;
     return a->begin <= b->end && b->begin <= a->end;
 }
 

@@ -38,6 +38,10 @@ void mtf_program_free(mtf_program **p);
 /* The program as text, one instruction per line. */
 void mtf_program_print(const mtf_program *p, FILE *f);
 
+/* The memory plan as text: the slab, its lower bound (the largest set of values that live at once),
+ * and the ten largest values of that set. */
+void mtf_program_print_memory(const mtf_program *p, FILE *f);
+
 /* The instructions as a JSON array: op, name, axes, elements (of the local operand), bytes (sent by
  * the busiest processor under the bandwidth-optimal schedule), flops. One line, no newline. */
 void mtf_program_json(const mtf_program *p, FILE *f);

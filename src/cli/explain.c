@@ -127,6 +127,11 @@ static void print_text(const lm *m, const step_programs *s, bool program)
             mtf_program_print(s->program[i], stdout);
         return;
     }
+    for (int64_t i = 0; i < s->n; i++) {
+        if (i > 0 && s->program[i] == s->program[i - 1]) continue;
+        mtf_program_print_memory(s->program[i], stdout);
+        putchar('\n');
+    }
     printf("%-15s %-12s %14s %14s %16s  %s\n", "operation", "over", "elements", "bytes sent",
            "flops", "name");
     json_t *all = instructions(s), *row;

@@ -134,6 +134,16 @@ static mtf_tensor *gather_sample(mtf_graph *g, int k)
     return NULL;
 }
 
+/* One per element of the result: the indexed dim is looked up, not walked. */
+static double cost(const mtf_node *n, const kernel_args *k)
+{
+    const gather_attr *a = n->attr;
+    double elements = 1;
+    for (int i = 0; i < k->space; i++)
+        if (i != a->at) elements *= (double)k->dim[i].local;
+    return elements;
+}
+
 const op op_gather = {
     .name = "gather",
     .doc = "out = table at the index along dim; 0 where the index is outside",
@@ -146,6 +156,7 @@ const op op_gather = {
     .grad = gather_grad,
     .kernel = gather_kernel,
     .grains = first_dim_grains,
+    .cost = cost,
     .sample = gather_sample,
 };
 

@@ -169,6 +169,16 @@ static mtf_tensor *scatter_sample(mtf_graph *g, int k)
     return NULL;
 }
 
+/* One per element of the updates: the indexed dim is looked up, not walked. */
+static double cost(const mtf_node *n, const kernel_args *k)
+{
+    const scatter_attr *a = n->attr;
+    double elements = 1;
+    for (int i = 0; i < k->space; i++)
+        if (i != a->at) elements *= (double)k->dim[i].local;
+    return elements;
+}
+
 const op op_scatter_add = {
     .name = "scatter_add",
     .doc = "out = sum of the updates whose index is dim's index",
@@ -180,6 +190,7 @@ const op op_scatter_add = {
     .grad = scatter_grad,
     .kernel = scatter_kernel,
     .grains = scatter_grains,
+    .cost = cost,
     .sample = scatter_sample,
 };
 

@@ -294,6 +294,12 @@ static int64_t best_gap(group *const *placed, int n, const group *g)
     return best >= 0 ? best : end;
 }
 
+static bool has_place(const planner *pl, int k)
+{
+    const group *g = &pl->g[k];
+    return g->parent == k && g->state < 0 && g->bucket < 0 && g->end >= 0;
+}
+
 static int64_t place_groups(planner *pl)
 {
     group **list = mem_alloc(sizeof(group *) * (size_t)(pl->n + 1));
@@ -302,8 +308,7 @@ static int64_t place_groups(planner *pl)
     int64_t top = 0;
     for (int k = 0; k < pl->n; k++) {
         group *g = &pl->g[k];
-        const bool used = g->end >= 0; /* an unused variable or copy has no place */
-        if (g->parent == k && g->state < 0 && g->bucket < 0 && used) list[n++] = g;
+        if (has_place(pl, k)) list[n++] = g; /* an unused variable or copy has none */
     }
     qsort(list, (size_t)n, sizeof *list, by_size);
     for (int k = 0; k < n; k++) {
@@ -321,22 +326,44 @@ static int64_t place_groups(planner *pl)
     return top;
 }
 
-static int64_t largest_live_set(const planner *pl, int ninstrs)
+/* Where most bytes are live: the position of the instruction (-1: before the first). */
+static int find_peak(const planner *pl, int64_t *bytes)
 {
-    int64_t *change = mem_zalloc(sizeof *change * (size_t)(ninstrs + 3));
+    const int ninstrs = pl->p->ninstrs;
+    int64_t *change = mem_zalloc(sizeof *change * (size_t)(ninstrs + 3)), live = 0;
+    int peak = -1;
     for (int k = 0; k < pl->n; k++) {
-        const group *g = &pl->g[k];
-        if (g->parent != k || g->state >= 0 || g->bucket >= 0 || g->end < 0) continue;
-        change[g->begin + 1] += g->bytes;
-        change[g->end + 2] -= g->bytes;
+        if (!has_place(pl, k)) continue;
+        change[pl->g[k].begin + 1] += pl->g[k].bytes;
+        change[pl->g[k].end + 2] -= pl->g[k].bytes;
     }
-    int64_t live = 0, most = 0;
+    *bytes = 0;
     for (int k = 0; k < ninstrs + 2; k++) {
         live += change[k];
-        if (live > most) most = live;
+        if (live <= *bytes) continue;
+        *bytes = live;
+        peak = k - 1;
     }
     mem_free(change);
-    return most;
+    return peak;
+}
+
+/* The largest groups that are live at the peak, the largest first. A group is shown by its first
+ * value; a bucket has none of its own. */
+static void list_peak(const planner *pl, int peak)
+{
+    mtf_program *p = pl->p;
+    p->npeak = 0;
+    for (int k = 0; k < pl->n; k++) {
+        const group *g = &pl->g[k];
+        if (!has_place(pl, k) || g->begin > peak || g->end < peak) continue;
+        int at = p->npeak < PROGRAM_PEAK ? p->npeak++ : PROGRAM_PEAK;
+        for (; at > 0 && p->peak[at - 1].bytes < g->bytes; at--)
+            if (at < PROGRAM_PEAK) p->peak[at] = p->peak[at - 1];
+        if (at < PROGRAM_PEAK)
+            p->peak[at] =
+                (peak_value){.value = k < p->nvalues ? p->value[k] : NULL, .bytes = g->bytes};
+    }
 }
 
 static void store_offsets(planner *pl)
@@ -363,7 +390,7 @@ void plan_memory(mtf_program *p)
     form_in_state(&pl);
     form_buckets(&pl);
     p->slab_bytes = place_groups(&pl);
-    p->live_bytes = largest_live_set(&pl, p->ninstrs);
+    list_peak(&pl, find_peak(&pl, &p->live_bytes));
     store_offsets(&pl);
     mem_free(pl.g);
 }

@@ -72,6 +72,14 @@ struct instr {
     int state;
 };
 
+/* A value, or (NULL) a bucket, that is live where most memory is. */
+typedef struct peak_value {
+    const value *value;
+    int64_t bytes;
+} peak_value;
+
+enum { PROGRAM_PEAK = 10 };
+
 typedef struct state_slot {
     const mtf_node *node; /* the variable */
     value *value;         /* its value before the run */
@@ -97,6 +105,8 @@ struct mtf_program {
     int nfetches;
     int64_t slab_bytes, state_bytes; /* of the largest processor */
     int64_t live_bytes;              /* the largest live set: a lower bound for slab_bytes */
+    int npeak;
+    peak_value peak[PROGRAM_PEAK]; /* of that set the largest, the largest first */
 };
 
 /* ---- building; program.c ---- */

@@ -166,6 +166,23 @@ void mtf_program_print(const mtf_program *p, FILE *f)
             p->slab_bytes, p->live_bytes, p->state_bytes);
 }
 
+void mtf_program_print_memory(const mtf_program *p, FILE *f)
+{
+    fprintf(f,
+            "memory of values: %" PRId64 " bytes; lower bound %" PRId64
+            "; the largest at the peak:\n",
+            p->slab_bytes, p->live_bytes);
+    for (int k = 0; k < p->npeak; k++) {
+        fprintf(f, "%14" PRId64 "  ", p->peak[k].bytes);
+        if (p->peak[k].value) {
+            print_value(p, p->peak[k].value, f);
+            fprintf(f, " '%s'\n", p->peak[k].value->tensor->node->name);
+        } else {
+            fputs("a bucket of sums\n", f);
+        }
+    }
+}
+
 uint64_t mtf_program_hash(const mtf_program *p)
 {
     char *text = NULL;

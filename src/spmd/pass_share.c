@@ -86,11 +86,16 @@ static void share(mtf_program *p)
     mem_free(now);
 }
 
-/* A move or reduction of a value that became equal to another's: same kind, operand and axes. */
+/* A move or reduction of a value that became equal to another's: same kind, operand and axes, and
+ * where the result may have any shape, the same result. */
 static bool same_move(const instr *a, const instr *b)
 {
-    return a->kind == b->kind && a->in[0] == b->in[0] && a->dim == b->dim &&
-           split_equal(a->axes, b->axes);
+    if (a->kind != b->kind || a->in[0] != b->in[0] || a->dim != b->dim ||
+        !split_equal(a->axes, b->axes))
+        return false;
+    const value *x = a->out[0], *y = b->out[0];
+    return a->kind != INSTR_EXCHANGE ||
+           (shape_equal(&x->shape, &y->shape) && memcmp(x->split, y->split, sizeof x->split) == 0);
 }
 
 static void share_moves(mtf_program *p)

@@ -162,15 +162,40 @@ static double gather_cost(lowering *l, const mtf_node *n, const char *d)
     return cost;
 }
 
-/* Two dims of the operation that share an axis: one of them becomes WHOLE, the one whose operands
- * are cheaper to gather, ties to the first. No tensor has both (check_home). */
+/* Elements that a processor receives because the results are partial over the axes of dim `i`, when
+ * dim `whole` is whole: they are reduced to parts of it. */
+static double reduce_cost(lowering *l, const mtf_node *n, const space *s, int i, int whole)
+{
+    if (s->role[i] == ROLE_MAP || s->role[i] == ROLE_WHOLE) return 0;
+    double cost = 0;
+    for (int o = 0; o < n->nout; o++) {
+        const mtf_shape *shape = &n->out[o].shape;
+        double elements = 1;
+        for (int d = 0; d < shape->rank; d++) {
+            const bool is_whole = shape->dim[d].name == s->dim[whole].name;
+            elements *=
+                is_whole ? (double)shape->dim[d].size : (double)lower_local(l, &shape->dim[d]);
+        }
+        const double parts = (double)split_parts(l->p->mesh, s->split[i]);
+        cost += elements * (parts - 1) / parts;
+    }
+    return cost;
+}
+
+static double whole_cost(lowering *l, const mtf_node *n, const space *s, int whole, int other)
+{
+    return gather_cost(l, n, s->dim[whole].name) + reduce_cost(l, n, s, other, whole);
+}
+
+/* Two dims of the operation that share an axis: one of them becomes WHOLE, the one with which less
+ * moves, gathers before and reductions after; ties to the first. No tensor has both (check_home).
+ */
 static void resolve_shared_axes(lowering *l, const mtf_node *n, space *s)
 {
     for (int i = 0; i < s->n; i++)
         for (int j = 0; j < i; j++) {
             if (!(split_mask(s->split[i]) & split_mask(s->split[j]))) continue;
-            const bool first =
-                gather_cost(l, n, s->dim[j].name) <= gather_cost(l, n, s->dim[i].name);
+            const bool first = whole_cost(l, n, s, j, i) <= whole_cost(l, n, s, i, j);
             const int whole = first ? j : i;
             s->role[whole] = ROLE_WHOLE;
             s->split[whole] = (split){0};

@@ -34,6 +34,14 @@ typedef struct kernel_view {
     int64_t stride[KERNEL_MAX_RANK]; /* in elements; outputs are compact and row-major */
 } kernel_view;
 
+/* Stride, in elements, of a dim of the iteration space in a view; 0 where the view lacks it. */
+static inline int64_t view_stride(const kernel_view *v, int dim)
+{
+    for (int i = 0; i < v->rank; i++)
+        if (v->dim[i] == dim) return v->stride[i];
+    return 0;
+}
+
 /* Values that a program is given anew for every run. */
 typedef struct kernel_run {
     uint64_t seed;

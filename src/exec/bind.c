@@ -121,14 +121,6 @@ static mtf_status prepare(mtf_session *s, bound *b, exec_step *t, mtf_err *err)
     return MTF_OK;
 }
 
-static comm_axes axes_of(split a)
-{
-    comm_axes c = {.n = a.n};
-    for (int i = 0; i < a.n; i++)
-        c.axis[i] = a.axis[i];
-    return c;
-}
-
 static void claim_scratch(mtf_session *s, const instr *i)
 {
     int64_t in = 0, out = 0;

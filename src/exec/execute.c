@@ -143,14 +143,6 @@ static void run_segment(const mtf_session *s, const bound *b, int begin, int end
 
 /* ---- collectives ---- */
 
-static comm_axes axes_of(split a)
-{
-    comm_axes c = {.n = a.n};
-    for (int i = 0; i < a.n; i++)
-        c.axis[i] = a.axis[i];
-    return c;
-}
-
 static comm_op op_of(combine c)
 {
     static const comm_op ops[] = {

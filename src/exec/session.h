@@ -92,6 +92,15 @@ void exchange_bind(mtf_session *s, bound *b, exec_step *t);
 void exchange_unbind(exec_step *t);
 void exchange_run(mtf_session *s, const exec_step *t);
 
+/* Axes as the collectives take them. */
+static inline comm_axes axes_of(split a)
+{
+    comm_axes c = {.n = a.n};
+    for (int i = 0; i < a.n; i++)
+        c.axis[i] = a.axis[i];
+    return c;
+}
+
 /* The block of dim class `cls` on hosted processor h. */
 static inline const kernel_dim *bound_block(const bound *b, int h, int cls)
 {

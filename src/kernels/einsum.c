@@ -3,13 +3,6 @@
 
 #include "kernels/gemm.h"
 
-static int64_t stride_in(const kernel_view *v, int dim)
-{
-    for (int i = 0; i < v->rank; i++)
-        if (v->dim[i] == dim) return v->stride[i];
-    return 0;
-}
-
 static bool has(const kernel_view *v, int dim)
 {
     for (int i = 0; i < v->rank; i++)
@@ -34,9 +27,9 @@ static mtf_status prepare(const kernel_args *k, const void **plan, mtf_err *err)
     for (int i = 0; i < k->space; i++) {
         const bool a = has(&k->in[0], i), b = has(&k->in[1], i), c = has(&k->out[0], i);
         const gemm_dim dim = {.n = k->dim[i].local,
-                              .a = stride_in(&k->in[0], i),
-                              .b = stride_in(&k->in[1], i),
-                              .c = stride_in(&k->out[0], i)};
+                              .a = view_stride(&k->in[0], i),
+                              .b = view_stride(&k->in[1], i),
+                              .c = view_stride(&k->out[0], i)};
         if (a && b && c)
             TRY(add(d.batch, &d.nbatch, dim, err));
         else if (a && c)

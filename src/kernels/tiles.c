@@ -26,13 +26,6 @@ int64_t tiles_grains(const kernel_args *k)
     return (elements(k) + GRAIN - 1) / GRAIN;
 }
 
-static int64_t stride_in(const kernel_view *v, int dim)
-{
-    for (int i = 0; i < v->rank; i++)
-        if (v->dim[i] == dim) return v->stride[i] * mtf_dtype_size(v->dtype);
-    return 0;
-}
-
 /* Global row-major strides, with the batch at its full size. */
 static void add_index(walk *w, const kernel_args *k)
 {
@@ -61,7 +54,7 @@ static walk describe(const kernel_args *k, bool indexed)
     for (int d = 0; d < rank; d++) {
         all.n[d] = k->dim[d].local;
         for (int v = 0; v < k->nin; v++)
-            all.stride[v][d] = stride_in(&k->in[v], d);
+            all.stride[v][d] = view_stride(&k->in[v], d) * mtf_dtype_size(k->in[v].dtype);
     }
     if (indexed) add_index(&all, k);
     w.origin = all.origin;

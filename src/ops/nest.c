@@ -1,13 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "ops/nest.h"
 
-int64_t view_stride(const kernel_view *v, int dim)
-{
-    for (int i = 0; i < v->rank; i++)
-        if (v->dim[i] == dim) return v->stride[i];
-    return 0;
-}
-
 void nest_add(nest *nst, const kernel_args *k, int dim, const kernel_view *const *views)
 {
     nst->n[nst->rank] = k->dim[dim].local;

@@ -22,8 +22,6 @@ typedef void nest_fn(void *ctx, int64_t n, const int64_t *at, const int64_t *str
  * with n = 1; a dim of 0 elements makes none. */
 void nest_run(const nest *nst, const int64_t *base, nest_fn *fn, void *ctx);
 
-/* Stride of a dim of the iteration space in a view, or 0. */
-int64_t view_stride(const kernel_view *v, int dim);
 /* Adds space dim `dim` with its local extent and the strides of the nest's views. */
 void nest_add(nest *nst, const kernel_args *k, int dim, const kernel_view *const *views);
 

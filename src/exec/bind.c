@@ -145,7 +145,7 @@ mtf_status session_bind(mtf_session *s, bound *b, const mtf_program *p, mtf_err 
     for (int k = 0; k < b->nsteps; k++) {
         const instr *i = b->step[k].instr;
         if (i->kind == INSTR_COMPUTE) TRY(prepare(s, b, &b->step[k], err));
-        if (i->kind == INSTR_EXCHANGE)
+        if (instr_exchanges(i))
             exchange_bind(s, b, &b->step[k]);
         else if (instr_is_collective(i))
             claim_scratch(s, i);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Running an exchange. Where both ends of a pair are in this process, elements are copied straight
- * from block to block; between processes a pair is one message, packed and unpacked through
- * scratch. */
+ * Running what moves blocks between processors without reducing them: all_to_all, permute and the
+ * general exchange. Which runs of elements meet follows from the two layouts alone. Where both ends
+ * of a pair are in this process, elements are copied straight from block to block; between
+ * processes a pair is one message, packed and unpacked through scratch. */
 #include <string.h>
 
 #include "exec/session.h"

@@ -183,13 +183,17 @@ static void all_reduce(mtf_session *s, const bound *b, const exec_step *t)
                     s->ptr[0], s->count, s->scratch);
 }
 
-/* The cut of dim `dim` of the larger of operand and result. */
+/* The cut of dim `dim` of `whole`, the larger of operand and result; `part` is the other. The group
+ * owns neighbouring parts, for its axes are the minor-most of the smaller one's. */
 static comm_cut cut_of(const mtf_session *s, const bound *b, const exec_step *t,
-                       const step_view *whole, int h)
+                       const step_view *whole, const value *part, int h)
 {
     const int dim = t->instr->dim;
-    comm_cut c = {.n = bound_block(b, h, whole->cls[dim])->global,
-                  .parts = split_parts(s->mesh, t->instr->axes),
+    const int64_t members = split_parts(s->mesh, t->instr->axes);
+    const int64_t own = split_part(s->mesh, part->split[dim], s->first + h);
+    comm_cut c = {.n = part->shape.dim[dim].size,
+                  .parts = split_parts(s->mesh, part->split[dim]),
+                  .base = own / members * members,
                   .outer = 1,
                   .inner = 1};
     for (int d = 0; d < dim; d++)
@@ -202,10 +206,12 @@ static comm_cut cut_of(const mtf_session *s, const bound *b, const exec_step *t,
 static void move_blocks(mtf_session *s, const bound *b, const exec_step *t)
 {
     const bool gather = t->instr->kind == INSTR_ALL_GATHER;
+    const step_view *whole = gather ? &t->out[0] : &t->in[0];
+    const value *part = gather ? t->instr->in[0] : t->instr->out[0];
     for (int h = 0; h < s->nhosted; h++) {
         s->ptr[0][h] = s->memory[h] + t->in[0].offset;
         s->ptr[1][h] = s->memory[h] + t->out[0].offset;
-        s->cut[h] = cut_of(s, b, t, gather ? &t->out[0] : &t->in[0], h);
+        s->cut[h] = cut_of(s, b, t, whole, part, h);
     }
     comm_axes axes = axes_of(t->instr->axes);
     if (FAULT(FAULT_GATHER_ORDER) && gather && axes.n == 2) {
@@ -228,7 +234,7 @@ void session_execute(mtf_session *s, const bound *b)
             check_set_context(t->instr->node->name);
             if (t->instr->kind == INSTR_ALL_REDUCE)
                 all_reduce(s, b, t);
-            else if (t->instr->kind == INSTR_EXCHANGE)
+            else if (instr_exchanges(t->instr))
                 exchange_run(s, t);
             else
                 move_blocks(s, b, t);

@@ -49,7 +49,7 @@ typedef struct exec_step {
     step_view *in, *out;
     const kernel_impl *fast; /* NULL: the row's reference kernel or tile */
     const void **plan;       /* per hosted processor, where `fast` prepares */
-    exchange_list *exchange; /* EXCHANGE */
+    exchange_list *exchange; /* where instr_exchanges */
 } exec_step;
 
 typedef struct bound {

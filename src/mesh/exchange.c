@@ -33,6 +33,34 @@ static void cut_groups(exchange *x)
     }
 }
 
+/* Axes that `cuts` are over and `other` does not use, in the order of the dims. */
+static split only_axes(const split *cuts, int rank, unsigned other)
+{
+    split s = {0};
+    for (int d = 0; d < rank; d++)
+        for (int k = 0; k < cuts[d].n; k++)
+            if (!(other >> cuts[d].axis[k] & 1)) s.axis[s.n++] = cuts[d].axis[k];
+    return s;
+}
+
+static unsigned used_by(const split *cuts, int rank)
+{
+    unsigned mask = 0;
+    for (int d = 0; d < rank; d++)
+        mask |= split_mask(cuts[d]);
+    return mask;
+}
+
+static bool as_many_parts(const exchange *x)
+{
+    if (x->shape[0].rank != x->shape[1].rank) return false;
+    for (int d = 0; d < x->shape[0].rank; d++)
+        if (x->shape[0].dim[d].size != x->shape[1].dim[d].size ||
+            split_parts(x->mesh, x->split[0][d]) != split_parts(x->mesh, x->split[1][d]))
+            return false;
+    return true;
+}
+
 void exchange_describe(exchange *x, const mtf_mesh *m, const mtf_shape *old_shape,
                        const split *old_split, const mtf_shape *new_shape, const split *new_split)
 {
@@ -41,20 +69,44 @@ void exchange_describe(exchange *x, const mtf_mesh *m, const mtf_shape *old_shap
     memcpy(x->split[1], new_split, sizeof *new_split * (size_t)new_shape->rank);
     MTF_CHECK(mtf_shape_size(old_shape) == mtf_shape_size(new_shape),
               "an exchange between tensors of different sizes");
-    for (int i = 0; i < old_shape->rank; i++)
-        x->used |= split_mask(old_split[i]);
+    x->used = used_by(old_split, old_shape->rank);
+    x->permutes = as_many_parts(x);
+    x->lost = only_axes(old_split, old_shape->rank, used_by(new_split, new_shape->rank));
+    x->gained = only_axes(new_split, new_shape->rank, x->used);
     cut_groups(x);
+}
+
+/* Does `src` agree with `dst` on the axes that are not in `mask`? */
+static bool agree_beside(const exchange *x, unsigned mask, int64_t src, int64_t dst)
+{
+    for (int a = 0; a < x->mesh->naxes; a++) {
+        if (mask >> a & 1) continue;
+        const int64_t wanted = FAULT(FAULT_EXCHANGE_REPLICA) ? 0 : mesh_coordinate(x->mesh, dst, a);
+        if (mesh_coordinate(x->mesh, src, a) != wanted) return false;
+    }
+    return true;
+}
+
+static bool keeps_block(const exchange *x, int64_t proc)
+{
+    for (int d = 0; d < x->shape[0].rank; d++)
+        if (split_part(x->mesh, x->split[0][d], proc) != split_part(x->mesh, x->split[1][d], proc))
+            return false;
+    return true;
+}
+
+/* The replicas of a block are numbered by the axes that the old layout does not use, its receivers
+ * by those that the new one does not use: there are as many, and equal numbers meet. */
+static bool serves_block(const exchange *x, int64_t src, int64_t dst)
+{
+    if (keeps_block(x, dst)) return src == dst;
+    return agree_beside(x, x->used | split_mask(x->gained), src, dst) &&
+           split_part(x->mesh, x->gained, src) == split_part(x->mesh, x->lost, dst);
 }
 
 bool exchange_serves(const exchange *x, int64_t src, int64_t dst)
 {
-    for (int a = 0; a < x->mesh->naxes; a++)
-        if (!(x->used >> a & 1) && FAULT(FAULT_EXCHANGE_REPLICA)) {
-            if (mesh_coordinate(x->mesh, src, a) != 0) return false;
-        } else if (!(x->used >> a & 1) &&
-                   mesh_coordinate(x->mesh, src, a) != mesh_coordinate(x->mesh, dst, a))
-            return false;
-    return true;
+    return x->permutes ? serves_block(x, src, dst) : agree_beside(x, x->used, src, dst);
 }
 
 /* ---- pieces of one group ---- */

@@ -8,7 +8,10 @@
  *
  * Every element that a processor lacks arrives once, from one owner: among replicas the one whose
  * coordinates on the axes that the old layout does not use are the receiver's. So what is there
- * already does not move, replicas take turns, and the bytes received are the least possible. */
+ * already does not move, replicas take turns, and the bytes received are the least possible. Where
+ * every dim is in as many parts as before, blocks move whole, and each replica gives its own to one
+ * receiver. In both cases owner and receiver agree on axes that neither layout uses: a value that
+ * is partial over such axes moves as well, each share of it for itself. */
 #ifndef MESH_EXCHANGE_H
 #define MESH_EXCHANGE_H
 
@@ -25,7 +28,9 @@ typedef struct exchange {
     split split[2][MTF_MAX_RANK];
     int ngroups;
     exchange_group group[MTF_MAX_RANK];
-    unsigned used; /* axes that the old layout splits over */
+    unsigned used;      /* axes that the old layout splits over */
+    bool permutes;      /* the same shape, every dim in as many parts */
+    split lost, gained; /* permutes: axes of the old layout alone, of the new one alone */
 } exchange;
 
 void exchange_describe(exchange *x, const mtf_mesh *m, const mtf_shape *old_shape,

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * all_reduce over an axis, followed by nothing but a slice over the same axis, is reduce_scatter.
- */
+ * all_reduce over an axis, followed by nothing but a slice over the same axis, is reduce_scatter;
+ * both leave the axis behind those that the dim is cut over already. */
 #include "spmd/program.h"
 
 static instr *slice_of(const value *v)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Equal local work on equal operands is done once, and work that nobody uses is dropped. Gathers
- * and slices are shared already when they are emitted. Random rows of one stream and one place in
- * the batch are equal work too. */
+ * Equal local work on equal operands is done once, and so are equal moves and reductions of one
+ * value; work that nobody uses is dropped. Random rows of one stream and one place in the batch are
+ * equal work too. */
 #include <string.h>
 
 #include "base/fault.h"
@@ -18,12 +18,17 @@ static uint64_t mix(uint64_t h, uint64_t x)
     return h;
 }
 
+static bool is_work(const instr *i)
+{
+    return i->kind == INSTR_COMPUTE || i->kind == INSTR_VIEW;
+}
+
 static uint64_t hash_of(const instr *i)
 {
     uint64_t h = mix((uint64_t)(uintptr_t)i->op, (uint64_t)i->kind);
     for (int k = 0; k < i->nin; k++)
         h = mix(h, (uint64_t)i->in[k]->id);
-    return FAULT(FAULT_SHARE_ATTRIBUTES) ? h : mix(h, op_hash_attr(i->op, i->attr));
+    return FAULT(FAULT_SHARE_ATTRIBUTES) || !is_work(i) ? h : mix(h, op_hash_attr(i->op, i->attr));
 }
 
 /* Do random rows draw for the same place in the full batch? */
@@ -34,6 +39,8 @@ static bool same_origin(const op *row, const void *a, const void *b)
     return x->batch_dim == y->batch_dim && x->batch_full == y->batch_full;
 }
 
+/* Equal operands and equally cut results. That is all there is to a move: its axes follow from the
+ * cuts, and what it reduces from what is pending. */
 static bool same_work(const instr *a, const instr *b)
 {
     if (a->kind != b->kind || a->op != b->op || a->nin != b->nin || a->nspace != b->nspace)
@@ -43,8 +50,10 @@ static bool same_work(const instr *a, const instr *b)
     for (int k = 0; k < a->nout; k++)
         if (a->out[k]->dtype != b->out[k]->dtype ||
             !shape_equal(&a->out[k]->shape, &b->out[k]->shape) ||
+            a->out[k]->pending != b->out[k]->pending ||
             memcmp(a->out[k]->split, b->out[k]->split, sizeof a->out[k]->split) != 0)
             return false;
+    if (!is_work(a)) return true;
     if (FAULT(FAULT_SHARE_ATTRIBUTES)) return true;
     return op_equal_attr(a->op, a->attr, b->attr) && same_origin(a->op, a->attr, b->attr);
 }
@@ -73,7 +82,6 @@ static void share(mtf_program *p)
         for (int k = 0; k < i->nin; k++)
             i->in[k] = now[i->in[k]->id];
         if (i->kind == INSTR_ASSIGN) continue;
-        if (i->kind != INSTR_COMPUTE && i->kind != INSTR_VIEW) continue;
         const instr *same = find_or_add(&t, i);
         if (!same) continue;
         for (int k = 0; k < i->nout; k++)
@@ -83,43 +91,6 @@ static void share(mtf_program *p)
     for (int k = 0; k < p->nfetches; k++)
         p->fetch[k] = now[p->fetch[k]->id];
     mem_free(t.slot);
-    mem_free(now);
-}
-
-/* A move or reduction of a value that became equal to another's: same kind, operand and axes, and
- * where the result may have any shape, the same result. */
-static bool same_move(const instr *a, const instr *b)
-{
-    if (a->kind != b->kind || a->in[0] != b->in[0] || a->dim != b->dim ||
-        !split_equal(a->axes, b->axes))
-        return false;
-    const value *x = a->out[0], *y = b->out[0];
-    return a->kind != INSTR_EXCHANGE ||
-           (shape_equal(&x->shape, &y->shape) && memcmp(x->split, y->split, sizeof x->split) == 0);
-}
-
-static void share_moves(mtf_program *p)
-{
-    value **now = mem_alloc(sizeof *now * (size_t)(p->nvalues + 1));
-    instr **seen = mem_zalloc(sizeof *seen * (size_t)(p->nvalues + 1)); /* last move per operand */
-    for (int64_t v = 0; v < p->nvalues; v++)
-        now[v] = p->value[v];
-    for (instr *i = p->first, *next; i; i = next) {
-        next = i->next;
-        for (int k = 0; k < i->nin; k++)
-            i->in[k] = now[i->in[k]->id];
-        if (i->kind == INSTR_COMPUTE || i->kind == INSTR_VIEW || i->kind == INSTR_ASSIGN) continue;
-        instr **last = &seen[i->in[0]->id];
-        if (*last && same_move(*last, i)) {
-            now[i->out[0]->id] = (*last)->out[0];
-            program_remove(p, i);
-        } else {
-            *last = i;
-        }
-    }
-    for (int k = 0; k < p->nfetches; k++)
-        p->fetch[k] = now[p->fetch[k]->id];
-    mem_free(seen);
     mem_free(now);
 }
 
@@ -147,7 +118,6 @@ void pass_share(mtf_program *p)
     for (int before = -1; before != p->ninstrs;) {
         before = p->ninstrs;
         share(p);
-        share_moves(p);
         drop_unused(p);
     }
     program_count(p);

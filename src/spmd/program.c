@@ -21,7 +21,7 @@ instr *program_instr(mtf_program *p, instr *after, instr_kind kind, const mtf_no
                      int nout)
 {
     instr *i = arena_alloc(p->mem, sizeof *i);
-    *i = (instr){.kind = kind, .node = node, .nin = nin, .nout = nout, .dim = -1};
+    *i = (instr){.kind = kind, .node = node, .nin = nin, .nout = nout, .dim = -1, .to_dim = -1};
     i->in = arena_alloc(p->mem, sizeof *i->in * (size_t)(nin ? nin : 1));
     i->out = arena_alloc(p->mem, sizeof *i->out * (size_t)(nout ? nout : 1));
     i->prev = after ? after : p->last;
@@ -90,10 +90,23 @@ int64_t value_local(const mtf_program *p, const value *v, int64_t proc)
     return n;
 }
 
+unsigned value_axes(const value *v)
+{
+    unsigned mask = 0;
+    for (int d = 0; d < v->shape.rank; d++)
+        mask |= split_mask(v->split[d]);
+    return mask;
+}
+
+bool instr_exchanges(const instr *i)
+{
+    return i->kind == INSTR_ALL_TO_ALL || i->kind == INSTR_PERMUTE || i->kind == INSTR_EXCHANGE;
+}
+
 bool instr_is_collective(const instr *i)
 {
     return i->kind == INSTR_ALL_REDUCE || i->kind == INSTR_REDUCE_SCATTER ||
-           i->kind == INSTR_ALL_GATHER || i->kind == INSTR_EXCHANGE;
+           i->kind == INSTR_ALL_GATHER || instr_exchanges(i);
 }
 
 const char *instr_name(const instr *i)
@@ -106,6 +119,8 @@ const char *instr_name(const instr *i)
         [INSTR_ALL_REDUCE] = "all_reduce",
         [INSTR_REDUCE_SCATTER] = "reduce_scatter",
         [INSTR_ALL_GATHER] = "all_gather",
+        [INSTR_ALL_TO_ALL] = "all_to_all",
+        [INSTR_PERMUTE] = "permute",
         [INSTR_EXCHANGE] = "exchange",
         [INSTR_ASSIGN] = "assign",
     };

@@ -4,7 +4,11 @@
  * Every processor runs the same program; its coordinates enter only through block offsets.
  * Invariant (SSA): a value is written by one instruction, before every use. A value that is pending
  * over axes is a partial value there: its processors' blocks combine with `combine` to the value
- * proper. */
+ * proper.
+ *
+ * Moves (slice, all_gather, all_to_all, permute, exchange, and the reductions) change how a value
+ * is cut or over which axes it is partial; verify_move says exactly how. A value that is partial
+ * over other axes than those of a move stays partial over them. */
 #ifndef SPMD_PROGRAM_H
 #define SPMD_PROGRAM_H
 
@@ -16,10 +20,12 @@ typedef enum instr_kind {
     INSTR_COMPUTE,        /* local work of a row */
     INSTR_VIEW,           /* the operand's memory under another shape */
     INSTR_COPY,           /* the operand in memory of its own */
-    INSTR_SLICE,          /* the own part of dim `dim`, cut over `axes` */
+    INSTR_SLICE,          /* the own part of dim `dim`: `axes` come behind the operand's */
     INSTR_ALL_REDUCE,     /* over `axes`; several operands: a bucket */
-    INSTR_REDUCE_SCATTER, /* over `axes`, keeping the own part of dim `dim` */
-    INSTR_ALL_GATHER,     /* all parts of dim `dim`, which is cut over `axes` */
+    INSTR_REDUCE_SCATTER, /* over `axes`, keeping the own part of dim `dim` as a slice does */
+    INSTR_ALL_GATHER,     /* dim `dim` without its minor-most `axes` */
+    INSTR_ALL_TO_ALL,     /* the minor-most `axes` of dim `dim` come behind those of dim `to_dim` */
+    INSTR_PERMUTE,        /* every dim in as many parts, over other axes: blocks change places */
     INSTR_EXCHANGE,       /* the same elements under the result's shape and cuts */
     INSTR_ASSIGN,         /* state `state` = operand */
     INSTR_KINDS
@@ -66,8 +72,9 @@ struct instr {
     value **in, **out;
     int nspace; /* COMPUTE: the iteration space with its cuts */
     space_dim *space;
-    split axes; /* collectives and slices, major first */
-    int dim;    /* position in the operand's shape */
+    split axes; /* moves, major first; permute, exchange: all that operand or result are cut over */
+    int dim;    /* position in the operand's shape; -1: none */
+    int to_dim; /* ALL_TO_ALL: the dim that receives the axes; else -1 */
     combine combine;
     int state;
 };
@@ -122,6 +129,8 @@ void program_count(mtf_program *p);
 /* Local elements: an upper bound over all processors; on processor `proc`. */
 int64_t value_bound(const mtf_program *p, const value *v);
 int64_t value_local(const mtf_program *p, const value *v, int64_t proc);
+/* The axes that any dim of `v` is cut over, as bits. */
+unsigned value_axes(const value *v);
 /* Local extent and first element of dim `d` cut by `s` on processor `proc`. */
 kernel_dim dim_block(const mtf_mesh *m, mtf_dim d, split s, int64_t proc);
 
@@ -133,6 +142,7 @@ typedef struct instr_cost {
 instr_cost instr_cost_of(const mtf_program *p, const instr *i);
 const char *instr_name(const instr *i); /* "all_reduce", or the row's name */
 bool instr_is_collective(const instr *i);
+bool instr_exchanges(const instr *i); /* a collective that the exchange of blocks carries out */
 
 /* ---- stages ---- */
 mtf_status partition(mtf_program *p, const mtf_request *r, mtf_err *err);
@@ -143,6 +153,8 @@ void pass_bucket(mtf_program *p);  /* reductions over the same axes become one c
 void plan_memory(mtf_program *p);
 /* Aborts with a message where an invariant is broken; `stage` names what ran before. */
 void program_verify(mtf_program *p, const char *stage);
+/* The part of it that looks at moves: verify_moves.c. */
+void verify_move(const mtf_program *p, const instr *i, const char *stage);
 /* The same for the memory plan: nothing is written where a value lies that is still read. */
 void program_verify_memory(mtf_program *p);
 

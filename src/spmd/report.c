@@ -56,7 +56,10 @@ static double sent_bytes(const mtf_program *p, const instr *i, double operand, d
     case INSTR_ALL_REDUCE:
         return 2 * (n - 1) / n * operand;
     case INSTR_REDUCE_SCATTER:
+    case INSTR_ALL_TO_ALL:
         return (n - 1) / n * operand;
+    case INSTR_PERMUTE:
+        return operand;
     case INSTR_ALL_GATHER:
         return (n - 1) / n * result;
     default:
@@ -134,6 +137,7 @@ static void print_instr(const mtf_program *p, const instr *i, FILE *f)
         print_axes(p, i->axes, "+", f);
     }
     if (i->dim >= 0) fprintf(f, " dim %s", i->in[0]->shape.dim[i->dim].name);
+    if (i->to_dim >= 0) fprintf(f, " to dim %s", i->in[0]->shape.dim[i->to_dim].name);
     if (i->kind == INSTR_EXCHANGE)
         fprintf(f, " receives %" PRId64 " bytes (lower bound %" PRId64 ")",
                 most_bytes(p, i, exchange_received), most_bytes(p, i, exchange_bound));

@@ -7,18 +7,16 @@
 
 static unsigned split_axes_of(const value *v)
 {
-    unsigned mask = 0;
-    for (int i = 0; i < v->shape.rank; i++) {
-        const unsigned s = split_mask(v->split[i]);
-        MTF_CHECK(!(mask & s), "value %%%d has two dims on one axis", v->id);
-        mask |= s;
-    }
-    return mask;
+    int axes = 0;
+    for (int i = 0; i < v->shape.rank; i++)
+        axes += v->split[i].n;
+    MTF_CHECK(axes == __builtin_popcount(value_axes(v)), "value %%%d is cut twice over one axis",
+              v->id);
+    return value_axes(v);
 }
 
 static void check_pending(const instr *i, const char *stage)
 {
-    if (i->kind == INSTR_ALL_REDUCE || i->kind == INSTR_REDUCE_SCATTER) return;
     unsigned mask = 0, axes = 0, cut = 0; /* enough bits: only buckets have more operands */
     for (int k = 0; k < i->nin; k++) {
         axes |= i->in[k]->pending;
@@ -34,19 +32,6 @@ static void check_pending(const instr *i, const char *stage)
     MTF_CHECK(i->op && op_linear(i->out[0]->tensor->node, mask),
               "after %s: %s '%s' is not linear in its partial operands", stage, instr_name(i),
               i->node->name);
-}
-
-/* The result is partial over the operand's axes, less those of the call. */
-static void check_reduction(const mtf_program *p, const instr *i, const char *stage)
-{
-    for (int k = 0; k < i->nin; k++) {
-        const unsigned axes = split_mask(i->axes);
-        MTF_CHECK((i->in[k]->pending & axes) == axes && i->in[k]->combine == i->combine &&
-                      i->out[k]->pending == (i->in[k]->pending & ~axes),
-                  "after %s: %s '%s' does not fit its operand", stage, instr_name(i),
-                  i->node->name);
-        MTF_CHECK(split_parts(p->mesh, i->axes) > 1, "after %s: a call over axes of size 1", stage);
-    }
 }
 
 static void check_home(const mtf_program *p, const value *v, const char *stage)
@@ -69,9 +54,10 @@ void program_verify(mtf_program *p, const char *stage)
         for (int k = 0; k < i->nin; k++)
             MTF_CHECK(defined[i->in[k]->id], "after %s: %s '%s' reads %%%d before it is defined",
                       stage, instr_name(i), i->node->name, i->in[k]->id);
-        check_pending(i, stage);
-        if (i->kind == INSTR_ALL_REDUCE || i->kind == INSTR_REDUCE_SCATTER)
-            check_reduction(p, i, stage);
+        if (i->kind == INSTR_SLICE || instr_is_collective(i))
+            verify_move(p, i, stage);
+        else
+            check_pending(i, stage);
         if (i->kind == INSTR_ASSIGN) check_home(p, i->in[0], stage);
         for (int k = 0; k < i->nout; k++) {
             MTF_CHECK(!defined[i->out[k]->id], "after %s: %%%d is defined twice", stage,

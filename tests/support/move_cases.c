@@ -1,0 +1,81 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "support/move_cases.h"
+
+#include <string.h>
+
+#include "base/random.h"
+#include "mtf/mtf.h"
+
+static const mtf_shape shapes[] = {
+    {.rank = 1, .dim = {{"x", 7}}},
+    {.rank = 2, .dim = {{"x", 5}, {"y", 3}}},
+    {.rank = 2, .dim = {{"x", 1}, {"y", 6}}},
+    {.rank = 3, .dim = {{"x", 2}, {"y", 7}, {"z", 4}}},
+};
+enum { SHAPES = sizeof shapes / sizeof *shapes, CHAINED = 12 };
+
+typedef struct checker {
+    const char *mesh;
+    int thin;
+    int64_t turn;
+    move_counts *n;
+} checker;
+
+static void take(checker *c, moves *x, value *v, const move *k)
+{
+    moves_add(x, v, k);
+    c->n->moves[k->kind]++;
+    if (v->pending & ~split_mask(k->axes)) c->n->partial[k->kind]++;
+}
+
+/* All moves of the operand, then moves of their results and so on. */
+static void check_operand(checker *c, mtf_shape shape, const cuts *cut, unsigned pending)
+{
+    static move list[MAX_MOVES];
+    moves x = moves_open(c->mesh, shape);
+    memcpy(x.operand->split, cut->s, sizeof x.operand->split);
+    x.operand->pending = pending;
+    x.operand->combine = c->turn % 4 ? COMBINE_SUM : COMBINE_MAX;
+    const int n = all_moves(x.m, x.operand, list);
+    for (int i = 0; i < n; i++) {
+        const bool many = list[i].kind == INSTR_EXCHANGE || list[i].kind == INSTR_PERMUTE;
+        if (!many || c->turn++ % c->thin == 0) take(c, &x, x.operand, &list[i]);
+    }
+    for (int k = 0; k < CHAINED; k++) {
+        value *v = x.p->value[random_u32(1, 2, 0, (uint64_t)c->turn++) % (uint32_t)x.p->nvalues];
+        const int m = all_moves(x.m, v, list);
+        if (!m) continue;
+        take(c, &x, v, &list[random_u32(1, 3, 0, (uint64_t)c->turn++) % (uint32_t)m]);
+    }
+    moves_run(&x);
+    moves_close(&x);
+}
+
+static void check_shape(checker *c, mtf_shape shape)
+{
+    static cuts list[MAX_MOVES];
+    mtf_err err = {0};
+    mtf_mesh *m = mtf_mesh_parse(c->mesh, &err);
+    for (unsigned pending = 0; pending < 1u << m->naxes; pending++) {
+        const int n = all_cuts(m, &shape, pending, list);
+        for (int i = 0; i < n; i++)
+            check_operand(c, shape, &list[i], pending);
+    }
+    mtf_mesh_free(&m);
+}
+
+void check_moves_on(const char *mesh, int thin, move_counts *n)
+{
+    checker c = {.mesh = mesh, .thin = thin, .n = n};
+    for (int s = 0; s < SHAPES; s++)
+        check_shape(&c, shapes[s]);
+}
+
+move_counts check_all_moves(int thin)
+{
+    static const char *const meshes[] = {"a:2", "a:3", "a:2;b:2", "a:3;b:2", "a:2;b:2;c:2"};
+    move_counts n = {0};
+    for (size_t m = 0; m < sizeof meshes / sizeof *meshes; m++)
+        check_moves_on(meshes[m], thin, &n);
+    return n;
+}

@@ -20,11 +20,14 @@ typedef struct mtf_request {
     int nupdates;
     mtf_tensor *const *updates; /* results of mtf_assign that a run carries out */
     bool no_buckets;            /* keep every reduction a call of its own */
+    /* No value that is gathered or moved may be larger than this on one processor, in bytes; 0: no
+     * limit. Products whose operands would be larger are worked off in parts of a reduced dim. */
+    int64_t max_value_bytes;
 } mtf_request;
 
 /* Compiles. Fails (NULL, MTF_INVALID) where the graph has an error, where a layout cuts two dims of
  * one tensor over the same axis or was read for another mesh, where a fetch is NULL, where a
- * variable is assigned twice. Cost
+ * variable is assigned twice, where max_value_bytes leaves no way. Cost
  * does not grow with the number of processors. Graph, mesh and layout must outlive the program.
  * Local; all ranks compile the same program. */
 mtf_program *mtf_compile(mtf_graph *g, const mtf_mesh *m, const mtf_layout *l, const mtf_request *r,

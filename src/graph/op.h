@@ -70,6 +70,8 @@ struct op {
     tile_fn *tile;            /* for TRAIT_TILE */
     kernel_fn *kernel;        /* reference; NULL with TRAIT_TILE: loops over tiles */
     kernel_grains_fn *grains; /* NULL: one grain, or by elements with TRAIT_TILE */
+    /* The row that adds results of parts of a reduced dim; NULL: they cannot be added. */
+    const op *accumulate;
     /* Floating-point operations for local extents per dim of the iteration space; NULL: one per
      * point of it. */
     double (*cost)(const mtf_node *n, const kernel_args *k);
@@ -99,38 +101,20 @@ void op_print_attr(const op *row, const void *attr, FILE *f);
 bool op_equal_attr(const op *row, const void *a, const void *b);
 uint64_t op_hash_attr(const op *row, const void *attr);
 
-/* What a `lower` function may do; values are handles of the partitioner. */
-typedef int lowered; /* a program value, or -1 after an error */
-/* The value of input k of the node, at home. */
-lowered lower_input(lowering *l, const mtf_node *n, int k);
-/* The partitioning that rows without `lower` get. */
+/* What a `lower` function may do. */
+/* The partitioning that rows without `lower` get. Returns false after storing an error. */
 bool lower_generic(lowering *l, mtf_node *n);
-/* Gathers dim `pos` of the value completely. */
-lowered lower_gather(lowering *l, lowered v, int pos);
-/* Cuts dim `pos`, which must be whole, as the layout asks for the dim name `as`. */
-lowered lower_slice(lowering *l, lowered v, int pos, const char *as);
-/* Is dim `pos` of the value cut over more than one processor, and do the layouts cut the names a
- * and b over the same axes? */
-bool lower_is_split(lowering *l, lowered v, int pos);
-bool lower_same_split(lowering *l, const char *a, const char *b);
-/* Does the layout cut dims of this name? */
-bool lower_splits(lowering *l, const char *name);
-/* The memory of v under a new shape; `from[i]` is the dim of v that dim i of the shape is a
- * renaming of and takes its split from, or -1 for a whole dim. */
-lowered lower_view(lowering *l, const mtf_node *n, lowered v, const mtf_shape *shape,
-                   const int *from);
-/* The elements of v under the node's shape, at home: by one exchange. */
-lowered lower_exchange(lowering *l, const mtf_node *n, lowered v);
+/* The elements of input 0 in row-major order under the shape of output 0. */
+bool lower_reshape(lowering *l, mtf_node *n);
 /* Partitions a detached node whose inputs are tensors of `n` or of earlier detached nodes. Its
- * result may have two dims that the layout cuts over one axis: one of them stays whole. */
+ * result may have two dims that the layout cuts over one axis: it then lies where that is cheapest.
+ * NULL after storing an error. */
 mtf_tensor *lower_node(lowering *l, const mtf_node *n, const op *row, int nin,
                        mtf_tensor *const *in, const void *attr);
+/* Output i of the node is the detached tensor t. */
+void lower_same(lowering *l, const mtf_node *n, int i, const mtf_tensor *t);
 /* Local elements of a dim on the largest processor. */
 int64_t lower_local(lowering *l, const mtf_dim *d);
-/* Declares the value of output i of the node. */
-void lower_output(lowering *l, const mtf_node *n, int i, lowered v);
-/* The value of a tensor that was partitioned before. */
-lowered lower_value(lowering *l, const mtf_tensor *t);
 /* Stores an error; `lower` then returns false. */
 __attribute__((format(printf, 2, 3))) void lower_fail(lowering *l, const char *fmt, ...);
 

@@ -230,6 +230,7 @@ static mtf_tensor *emit(plan *p, int set)
 {
     if ((set & (set - 1)) == 0) return p->n->in[__builtin_ctz((unsigned)set)];
     mtf_tensor *in[2] = {emit(p, p->left[set]), emit(p, set & ~p->left[set])};
+    if (!in[0] || !in[1]) return NULL;
     const bool all = set == (1 << p->n->nin) - 1;
     const einsum_attr a = {all ? p->n->out[0].shape : subset_shape(p, set)};
     return lower_node(p->l, p->n, &op_einsum, 2, in, &a);
@@ -245,16 +246,16 @@ static bool lower(lowering *l, mtf_node *n)
     describe(p);
     for (int set = 1; set <= all; set++)
         if (set & (set - 1)) best_cut(p, set);
-    const bool possible = p->cost[all] < INFINITY;
-    if (possible)
-        lower_output(l, n, 0, lower_value(l, emit(p, all)));
-    else
+    const bool ordered = p->cost[all] < INFINITY;
+    const mtf_tensor *whole = ordered ? emit(p, all) : NULL;
+    if (whole) lower_same(l, n, 0, whole);
+    if (!ordered)
         lower_fail(l,
                    "einsum '%s': in every order of the operands the product of some has more than "
                    "%d dims; multiply in parts",
                    n->name, MTF_MAX_RANK);
     mem_free(p);
-    return possible;
+    return whole;
 }
 
 /* ---- builder ---- */
@@ -363,6 +364,7 @@ const op op_einsum = {
     .linear = linear,
     .grad = grad,
     .kernel = kernel,
+    .accumulate = &op_add,
     .cost = cost,
     .lower = lower,
     .sample = sample,

@@ -1,12 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The same memory under other names: reshape and rename.
- *
- * Lowering factors the two shapes into groups of equal products. In a group of one dim each, blocks
- * coincide, so a split that both names have stays and costs nothing. Where the operand is split
- * elsewhere too, blocks are gathered if that is all that is needed, and otherwise exchanged
- * directly: every processor receives just the elements that it lacks. What only the result splits
- * is cut from what is there. */
-#include "base/fault.h"
+ * The same memory under other names: reshape and rename. Blocks that coincide under both shapes
+ * stay where they are; the partitioner finds the cheapest way for the rest. */
 #include "mtf/ops.h"
 #include "ops/rows.h"
 #include "ops/tile.h"
@@ -30,72 +24,6 @@ static bool infer(mtf_graph *g, mtf_node *n)
                n->name, shape_text(&x->shape), (long long)from, shape_text(&a->shape),
                (long long)to);
     return false;
-}
-
-/* from[i]: the dim of x that dim i of y is a plain renaming of, or -1. */
-static void match_dims(const mtf_shape *x, const mtf_shape *y, int *from)
-{
-    for (int i = 0; i < y->rank; i++)
-        from[i] = -1;
-    int i = 0, j = 0;
-    while (i < x->rank && j < y->rank) {
-        if (x->dim[i].size == y->dim[j].size) {
-            from[j++] = i++;
-            continue;
-        }
-        int64_t a = x->dim[i++].size, b = y->dim[j++].size;
-        while (a != b) {
-            if (a < b)
-                a *= x->dim[i++].size;
-            else
-                b *= y->dim[j++].size;
-        }
-    }
-}
-
-/* How the splits of operand and result fit. */
-typedef struct fit {
-    int from[MTF_MAX_RANK];  /* per dim of the result: the operand's dim that it keeps, or -1 */
-    bool kept[MTF_MAX_RANK]; /* per dim of the operand */
-    int gathered;            /* dims of the operand that are split and not kept */
-    int cut;                 /* dims of the result that are split and not kept */
-} fit;
-
-static fit fit_of(lowering *l, const mtf_shape *x, const mtf_shape *y, lowered v)
-{
-    fit f = {.gathered = 0};
-    match_dims(x, y, f.from);
-    for (int j = 0; j < y->rank; j++) {
-        const int i = f.from[j];
-        const bool fits = i >= 0 && (lower_same_split(l, x->dim[i].name, y->dim[j].name) ||
-                                     FAULT(FAULT_RESHAPE_KEEP));
-        if (fits)
-            f.kept[i] = true;
-        else
-            f.from[j] = -1;
-        if (f.from[j] < 0) f.cut += lower_splits(l, y->dim[j].name);
-    }
-    for (int i = 0; i < x->rank; i++)
-        f.gathered += !f.kept[i] && lower_is_split(l, v, i);
-    return f;
-}
-
-static bool lower(lowering *l, mtf_node *n)
-{
-    const mtf_shape *x = &n->in[0]->shape, *y = &n->out[0].shape;
-    lowered v = lower_input(l, n, 0);
-    const fit f = fit_of(l, x, y, v);
-    if (f.gathered > 1 || (f.gathered && f.cut)) {
-        lower_output(l, n, 0, lower_exchange(l, n, v));
-        return true;
-    }
-    for (int i = 0; i < x->rank; i++)
-        if (!f.kept[i] && lower_is_split(l, v, i)) v = lower_gather(l, v, i);
-    v = lower_view(l, n, v, y, f.from);
-    for (int j = 0; j < y->rank; j++)
-        if (f.from[j] < 0) v = lower_slice(l, v, j, y->dim[j].name);
-    lower_output(l, n, 0, v);
-    return true;
 }
 
 static void grad(mtf_node *n, mtf_tensor *const *dy, mtf_tensor **dx)
@@ -137,7 +65,7 @@ const op op_reshape = {
     .infer = infer,
     .linear = linear,
     .grad = grad,
-    .lower = lower,
+    .lower = lower_reshape,
     .sample = reshape_sample,
 };
 
@@ -170,7 +98,7 @@ const op op_rename = {
     .infer = infer,
     .linear = linear,
     .grad = grad,
-    .lower = lower,
+    .lower = lower_reshape,
     .sample = rename_sample,
 };
 

@@ -27,6 +27,7 @@ typedef enum instr_kind {
     INSTR_ALL_TO_ALL,     /* the minor-most `axes` of dim `dim` come behind those of dim `to_dim` */
     INSTR_PERMUTE,        /* every dim in as many parts, over other axes: blocks change places */
     INSTR_EXCHANGE,       /* the same elements under the result's shape and cuts */
+    INSTR_CHUNK,          /* from element `start` of dim `dim` as many as the result has */
     INSTR_ASSIGN,         /* state `state` = operand */
     INSTR_KINDS
 } instr_kind;
@@ -74,7 +75,8 @@ struct instr {
     space_dim *space;
     split axes; /* moves, major first; permute, exchange: all that operand or result are cut over */
     int dim;    /* position in the operand's shape; -1: none */
-    int to_dim; /* ALL_TO_ALL: the dim that receives the axes; else -1 */
+    int64_t start; /* CHUNK */
+    int to_dim;    /* ALL_TO_ALL: the dim that receives the axes; else -1 */
     combine combine;
     int state;
 };
@@ -140,6 +142,9 @@ typedef struct instr_cost {
     double flops;
 } instr_cost;
 instr_cost instr_cost_of(const mtf_program *p, const instr *i);
+/* Operations of a row on the largest block of its iteration space. */
+double space_flops(const mtf_mesh *m, const op *row, const mtf_node *n, int dims,
+                   const space_dim *space);
 const char *instr_name(const instr *i); /* "all_reduce", or the row's name */
 bool instr_is_collective(const instr *i);
 bool instr_exchanges(const instr *i); /* a collective that the exchange of blocks carries out */

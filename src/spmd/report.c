@@ -10,16 +10,17 @@
 
 /* ---- costs ---- */
 
-static double compute_flops(const mtf_program *p, const instr *i)
+double space_flops(const mtf_mesh *m, const op *row, const mtf_node *n, int dims,
+                   const space_dim *space)
 {
-    kernel_args k = {.space = i->nspace};
+    kernel_args k = {.space = dims};
     double points = 1;
-    for (int d = 0; d < i->nspace; d++) {
-        k.dim[d].global = i->space[d].dim.size;
-        k.dim[d].local = block_bound(i->space[d].dim.size, split_parts(p->mesh, i->space[d].split));
+    for (int d = 0; d < dims; d++) {
+        k.dim[d].global = space[d].dim.size;
+        k.dim[d].local = block_bound(space[d].dim.size, split_parts(m, space[d].split));
         points *= (double)k.dim[d].local;
     }
-    return i->op->cost ? i->op->cost(i->out[0]->tensor->node, &k) : points;
+    return row->cost ? row->cost(n, &k) : points;
 }
 
 static exchange exchange_of(const mtf_program *p, const instr *i)
@@ -78,7 +79,8 @@ instr_cost instr_cost_of(const mtf_program *p, const instr *i)
     }
     for (int k = 0; k < i->nout; k++)
         result += (double)value_bound(p, i->out[k]) * (double)mtf_dtype_size(i->out[k]->dtype);
-    if (i->kind == INSTR_COMPUTE) c.flops = compute_flops(p, i);
+    if (i->kind == INSTR_COMPUTE)
+        c.flops = space_flops(p->mesh, i->op, i->out[0]->tensor->node, i->nspace, i->space);
     c.bytes = sent_bytes(p, i, operand, result);
     return c;
 }

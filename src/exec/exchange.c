@@ -50,9 +50,8 @@ static void place_messages(mtf_session *s, exchange_list *l, int64_t size)
 
 void exchange_bind(mtf_session *s, bound *b, exec_step *t)
 {
-    const value *from = t->instr->in[0], *to = t->instr->out[0];
-    exchange x;
-    exchange_describe(&x, s->mesh, &from->shape, from->split, &to->shape, to->split);
+    const value *from = t->instr->in[0];
+    const exchange x = instr_exchange(b->p, t->instr);
     t->exchange = arena_alloc(b->mem, sizeof *t->exchange);
     list_links(s, &x, t->exchange);
     place_messages(s, t->exchange, mtf_dtype_size(from->dtype));

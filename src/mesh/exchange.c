@@ -64,7 +64,7 @@ static bool as_many_parts(const exchange *x)
 void exchange_describe(exchange *x, const mtf_mesh *m, const mtf_shape *old_shape,
                        const split *old_split, const mtf_shape *new_shape, const split *new_split)
 {
-    *x = (exchange){.mesh = m, .shape = {*old_shape, *new_shape}};
+    *x = (exchange){.mesh = m, .shape = {*old_shape, *new_shape}, .chunk_dim = -1};
     memcpy(x->split[0], old_split, sizeof *old_split * (size_t)old_shape->rank);
     memcpy(x->split[1], new_split, sizeof *new_split * (size_t)new_shape->rank);
     MTF_CHECK(mtf_shape_size(old_shape) == mtf_shape_size(new_shape),
@@ -74,6 +74,18 @@ void exchange_describe(exchange *x, const mtf_mesh *m, const mtf_shape *old_shap
     x->lost = only_axes(old_split, old_shape->rank, used_by(new_split, new_shape->rank));
     x->gained = only_axes(new_split, new_shape->rank, x->used);
     cut_groups(x);
+}
+
+void exchange_describe_chunk(exchange *x, const mtf_mesh *m, const mtf_shape *shape,
+                             const split *old_split, const split *new_split, int dim, int64_t start,
+                             int64_t size)
+{
+    exchange_describe(x, m, shape, old_split, shape, new_split);
+    MTF_CHECK(new_split[dim].n == 0, "a part of a dim that is cut");
+    x->permutes = false;
+    x->chunk_dim = dim;
+    x->chunk_start = start;
+    x->chunk_size = size;
 }
 
 /* Does `src` agree with `dst` on the axes that are not in `mask`? */
@@ -131,6 +143,10 @@ static block block_of(const exchange *x, int g, int side, int64_t proc)
         b.size[d] = x->shape[side].dim[dim].size;
         b.lo[d] = block_start(b.size[d], parts, part);
         b.n[d] = block_start(b.size[d], parts, part + 1) - b.lo[d];
+        if (side == 1 && dim == x->chunk_dim) {
+            b.lo[d] = x->chunk_start;
+            b.n[d] = x->chunk_size;
+        }
         b.elements *= b.n[d];
         if (b.n[d] != b.size[d]) b.cut = d;
     }

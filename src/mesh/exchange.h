@@ -31,10 +31,18 @@ typedef struct exchange {
     unsigned used;      /* axes that the old layout splits over */
     bool permutes;      /* the same shape, every dim in as many parts */
     split lost, gained; /* permutes: axes of the old layout alone, of the new one alone */
+    int chunk_dim;      /* -1, or a dim of which only a part is wanted, whole on every processor */
+    int64_t chunk_start, chunk_size;
 } exchange;
 
 void exchange_describe(exchange *x, const mtf_mesh *m, const mtf_shape *old_shape,
                        const split *old_split, const mtf_shape *new_shape, const split *new_split);
+
+/* The same shape, but of dim `dim`, which the new layout does not cut, only `size` elements from
+ * `start` on. */
+void exchange_describe_chunk(exchange *x, const mtf_mesh *m, const mtf_shape *shape,
+                             const split *old_split, const split *new_split, int dim, int64_t start,
+                             int64_t size);
 
 /* Does `dst` take from `src` whatever the two blocks share? (Which may be nothing.) */
 bool exchange_serves(const exchange *x, int64_t src, int64_t dst);

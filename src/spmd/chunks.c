@@ -35,7 +35,8 @@ static value *fetch(const product *c, int64_t part, int k)
     i->out[0] = value_at(c->l, from->tensor, &shape, &at, COMBINE_SUM);
     i->dim = d;
     i->start = part_start(c, part);
-    i->axes = placement_axes_between(c->l->p->mesh, c->t->in[k] + c->plan->source[k], &at);
+    const placement was = placement_of(from);
+    if (!placement_equal(&was, &at)) i->axes = placement_axes_between(c->l->p->mesh, &was, &at);
     return i->out[0];
 }
 

@@ -202,6 +202,6 @@ mtf_status partition(mtf_program *p, const mtf_request *r, mtf_err *err)
     if (s != MTF_OK) err_set(err, s, "%s", local.text);
     lowering_free(&l);
     arena_free(&mem);
-    program_count(p);
+    if (s == MTF_OK) program_count(p);
     return s;
 }

@@ -53,7 +53,7 @@ static bool same_work(const instr *a, const instr *b)
             a->out[k]->pending != b->out[k]->pending ||
             memcmp(a->out[k]->split, b->out[k]->split, sizeof a->out[k]->split) != 0)
             return false;
-    if (!is_work(a)) return true;
+    if (!is_work(a)) return a->start == b->start;
     if (FAULT(FAULT_SHARE_ATTRIBUTES)) return true;
     return op_equal_attr(a->op, a->attr, b->attr) && same_origin(a->op, a->attr, b->attr);
 }

@@ -289,8 +289,9 @@ static unsigned axes_in_question(const node_task *t)
     return axes;
 }
 
-/* As the layout says; where two dims ask for one axis, the first has it. */
-static void start_at_home(choice *c, bool *conflict)
+/* As the layout says; where two dims ask for one axis, the first has it. *idle: an axis in question
+ * is left over, so that work is done more than once. */
+static void start_at_home(choice *c, bool *conflict, bool *idle)
 {
     for (int i = 0; i < c->naxes; i++) {
         c->dim[i] = -1;
@@ -300,6 +301,7 @@ static void start_at_home(choice *c, bool *conflict)
             *conflict = *conflict || c->dim[i] >= 0;
             c->dim[i] = d;
         }
+        *idle = *idle || c->dim[i] < 0;
     }
 }
 
@@ -309,11 +311,11 @@ bool plan_node(const node_task *t, node_plan *plan)
     const unsigned axes = axes_in_question(t);
     for (int a = 0; a < t->mesh->naxes; a++)
         if (axes >> a & 1) c.axis[c.naxes++] = a;
-    bool conflict = false;
-    start_at_home(&c, &conflict);
+    bool conflict = false, idle = false;
+    start_at_home(&c, &conflict, &idle);
     consider_assignment(&c);
     const bool product = t->node->op->accumulate;
-    if (conflict || !c.found || (product && c.best.price.calls > 0)) {
+    if (conflict || !c.found || (product && (idle || c.best.price.calls > 0))) {
         if (!conflict) c.best.price.seconds *= MUCH_BETTER;
         double assignments = 1;
         for (int i = 0; i < c.naxes; i++)

@@ -100,7 +100,20 @@ unsigned value_axes(const value *v)
 
 bool instr_exchanges(const instr *i)
 {
-    return i->kind == INSTR_ALL_TO_ALL || i->kind == INSTR_PERMUTE || i->kind == INSTR_EXCHANGE;
+    return i->kind == INSTR_ALL_TO_ALL || i->kind == INSTR_PERMUTE || i->kind == INSTR_EXCHANGE ||
+           i->kind == INSTR_CHUNK;
+}
+
+exchange instr_exchange(const mtf_program *p, const instr *i)
+{
+    exchange x;
+    const value *a = i->in[0], *b = i->out[0];
+    if (i->kind == INSTR_CHUNK)
+        exchange_describe_chunk(&x, p->mesh, &a->shape, a->split, b->split, i->dim, i->start,
+                                b->shape.dim[i->dim].size);
+    else
+        exchange_describe(&x, p->mesh, &a->shape, a->split, &b->shape, b->split);
+    return x;
 }
 
 bool instr_is_collective(const instr *i)
@@ -122,6 +135,7 @@ const char *instr_name(const instr *i)
         [INSTR_ALL_TO_ALL] = "all_to_all",
         [INSTR_PERMUTE] = "permute",
         [INSTR_EXCHANGE] = "exchange",
+        [INSTR_CHUNK] = "chunk",
         [INSTR_ASSIGN] = "assign",
     };
     return i->kind == INSTR_COMPUTE ? i->op->name : names[i->kind];

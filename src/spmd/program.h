@@ -13,6 +13,7 @@
 #define SPMD_PROGRAM_H
 
 #include "graph/op.h"
+#include "mesh/exchange.h"
 #include "mesh/mesh.h"
 #include "mtf/program.h"
 
@@ -27,7 +28,7 @@ typedef enum instr_kind {
     INSTR_ALL_TO_ALL,     /* the minor-most `axes` of dim `dim` come behind those of dim `to_dim` */
     INSTR_PERMUTE,        /* every dim in as many parts, over other axes: blocks change places */
     INSTR_EXCHANGE,       /* the same elements under the result's shape and cuts */
-    INSTR_CHUNK,          /* from element `start` of dim `dim` as many as the result has */
+    INSTR_CHUNK,          /* of dim `dim` the elements from `start` on, under the result's cuts */
     INSTR_ASSIGN,         /* state `state` = operand */
     INSTR_KINDS
 } instr_kind;
@@ -75,8 +76,8 @@ struct instr {
     space_dim *space;
     split axes; /* moves, major first; permute, exchange: all that operand or result are cut over */
     int dim;    /* position in the operand's shape; -1: none */
-    int64_t start; /* CHUNK */
-    int to_dim;    /* ALL_TO_ALL: the dim that receives the axes; else -1 */
+    int to_dim; /* ALL_TO_ALL: the dim that receives the axes; else -1 */
+    int64_t start; /* CHUNK: the first element that it takes */
     combine combine;
     int state;
 };
@@ -148,6 +149,9 @@ double space_flops(const mtf_mesh *m, const op *row, const mtf_node *n, int dims
 const char *instr_name(const instr *i); /* "all_reduce", or the row's name */
 bool instr_is_collective(const instr *i);
 bool instr_exchanges(const instr *i); /* a collective that the exchange of blocks carries out */
+
+/* Who sends what to whom, where instr_exchanges. */
+exchange instr_exchange(const mtf_program *p, const instr *i);
 
 /* ---- stages ---- */
 mtf_status partition(mtf_program *p, const mtf_request *r, mtf_err *err);

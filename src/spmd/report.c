@@ -23,21 +23,13 @@ double space_flops(const mtf_mesh *m, const op *row, const mtf_node *n, int dims
     return row->cost ? row->cost(n, &k) : points;
 }
 
-static exchange exchange_of(const mtf_program *p, const instr *i)
-{
-    exchange x;
-    const value *a = i->in[0], *b = i->out[0];
-    exchange_describe(&x, p->mesh, &a->shape, a->split, &b->shape, b->split);
-    return x;
-}
-
 /* Up to 16 processors at even distances are asked: blocks differ by one element at most, and the
  * cost of a compilation must not grow with the square of the mesh. */
 typedef int64_t asked_fn(const exchange *x, int64_t proc);
 
 static int64_t most_bytes(const mtf_program *p, const instr *i, asked_fn *elements)
 {
-    const exchange x = exchange_of(p, i);
+    const exchange x = instr_exchange(p, i);
     const int64_t procs = p->mesh->processors, asked = procs < 16 ? procs : 16;
     int64_t most = 0;
     for (int64_t k = 0; k < asked; k++) {
@@ -54,6 +46,8 @@ static double sent_bytes(const mtf_program *p, const instr *i, double operand, d
     switch (i->kind) {
     case INSTR_EXCHANGE:
         return (double)most_bytes(p, i, exchange_sent);
+    case INSTR_CHUNK: /* its owners send it; over all chunks each processor sends its share */
+        return (double)most_bytes(p, i, exchange_received);
     case INSTR_ALL_REDUCE:
         return 2 * (n - 1) / n * operand;
     case INSTR_REDUCE_SCATTER:
@@ -139,6 +133,7 @@ static void print_instr(const mtf_program *p, const instr *i, FILE *f)
         print_axes(p, i->axes, "+", f);
     }
     if (i->dim >= 0) fprintf(f, " dim %s", i->in[0]->shape.dim[i->dim].name);
+    if (i->kind == INSTR_CHUNK) fprintf(f, " from %" PRId64, i->start);
     if (i->to_dim >= 0) fprintf(f, " to dim %s", i->in[0]->shape.dim[i->to_dim].name);
     if (i->kind == INSTR_EXCHANGE)
         fprintf(f, " receives %" PRId64 " bytes (lower bound %" PRId64 ")",

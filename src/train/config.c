@@ -250,6 +250,13 @@ static const option_row rows[] = {
      .type = OPTION_TEXT,
      .flags = CONFIG_FREE,
      .help = "dims and their mesh axes, as in \"batch:rows;d_ff:cols\""},
+    {.key = "max_value_bytes",
+     AT(max_value_bytes),
+     .type = OPTION_INT,
+     .max = INT64_MAX,
+     .standard = "0",
+     .flags = CONFIG_FREE,
+     .help = "largest copy that may be gathered or moved to a processor; 0: no limit"},
 };
 
 const option_table config_options = {

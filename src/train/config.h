@@ -47,6 +47,7 @@ typedef struct config {
     config_data data;
     config_train train;
     char *mesh, *layout;
+    int64_t max_value_bytes;
 } config;
 
 /* The rows, for help and for whoever walks over all keys. */

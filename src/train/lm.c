@@ -86,7 +86,8 @@ static mtf_status compile(lm *m, const char *name, int nfetches, mtf_tensor *con
                            .nfetches = nfetches,
                            .fetches = fetches,
                            .nupdates = nupdates,
-                           .updates = updates};
+                           .updates = updates,
+                           .max_value_bytes = m->config->max_value_bytes};
     *out = mtf_compile(m->graph, m->mesh, m->layout, &r, err);
     return *out ? MTF_OK : MTF_INVALID;
 }

@@ -20,6 +20,7 @@ typedef struct random_program {
     mtf_graph *g;
     mtf_dim dim[NAMES];
     int nfloats, nfeeds, nfetches, nupdates;
+    int64_t max_value_bytes;  /* for the next run */
     mtf_tensor *floats[POOL]; /* f64 */
     mtf_feed feed[MAX_FEEDS];
     mtf_tensor *variable[VARIABLES], *updates[VARIABLES], *fetch[MAX_FETCHES];
@@ -39,9 +40,9 @@ typedef struct results {
 
 void results_free(results *r);
 
-/* Runs a program; false where the layout is refused. `all` fetches every value of the graph
- * besides: what is fetched keeps its memory, so nothing works in place. Fails the test on anything
- * else. */
+/* Runs a program; false where the layout is refused, or where max_value_bytes leaves no way. `all`
+ * fetches every value of the graph besides: what is fetched keeps its memory, so nothing works in
+ * place. Fails the test on anything else. */
 bool program_run(random_program *p, const char *mesh, const char *layout, int threads, bool all,
                  results *r);
 

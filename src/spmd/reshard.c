@@ -244,7 +244,9 @@ static void try_sums(search *s, int from, const placement *at, int rank)
     m.to.pending &= ~(1u << axis);
     const placement summed = m.to;
     enter(s, from, m);
-    for (int d = 0; d < rank; d++) {
+    /* Elsewhere the sum stays one call, which passes can move and put into buckets. */
+    const bool cut_in_the_end = s->r->anywhere || (placement_axes(&s->r->to) >> axis & 1);
+    for (int d = 0; d < rank && cut_in_the_end; d++) {
         m.kind = INSTR_REDUCE_SCATTER;
         m.dim = d;
         m.to = summed;
@@ -253,11 +255,13 @@ static void try_sums(search *s, int from, const placement *at, int rank)
     }
 }
 
+/* Only over axes that the goal is cut over: what is sliced and gathered again saves nothing. */
 static void try_slices(search *s, int from, const placement *at, int rank)
 {
+    const unsigned wanted = s->r->anywhere ? 0 : placement_axes(&s->r->to);
     const unsigned busy = placement_axes(at) | at->pending;
     for (int a = 0; a < s->r->mesh->naxes; a++) {
-        if (!((s->axes & ~busy) >> a & 1)) continue;
+        if (!((wanted & ~busy) >> a & 1)) continue;
         for (int d = 0; d < rank; d++) {
             move m = {.kind = INSTR_SLICE, .dim = d, .to_dim = -1, .axes = one_axis(a), .to = *at};
             m.to.split[d] = split_append(at->split[d], m.axes);

@@ -99,9 +99,11 @@ static bool keeps_block(const exchange *x, int64_t proc)
  * by those that the new one does not use: there are as many, and equal numbers meet. */
 static bool serves_block(const exchange *x, int64_t src, int64_t dst)
 {
-    if (keeps_block(x, dst)) return src == dst;
-    return agree_beside(x, x->used | split_mask(x->gained), src, dst) &&
-           split_part(x->mesh, x->gained, src) == split_part(x->mesh, x->lost, dst);
+    if (keeps_block(x, dst) || FAULT(FAULT_PERMUTE_KEEP)) return src == dst;
+    const split turn = FAULT(FAULT_PERMUTE_TURN) ? x->gained : x->lost;
+    const unsigned moved = x->used | split_mask(x->gained);
+    return agree_beside(x, FAULT(FAULT_PERMUTE_PARTIAL) ? ~0u : moved, src, dst) &&
+           split_part(x->mesh, x->gained, src) == split_part(x->mesh, turn, dst);
 }
 
 bool exchange_serves(const exchange *x, int64_t src, int64_t dst)

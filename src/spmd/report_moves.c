@@ -7,7 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/check.h"
+#include "base/fault.h"
+#include "base/mem.h"
 #include "mesh/link.h"
 
 /* ---- chains ---- */
@@ -28,7 +29,8 @@ static const instr *link_before(const instr *i)
     const instr *d = i->in[0]->def;
     if (!d || !is_move(d) || d->nout != i->nin) return NULL;
     for (int k = 0; k < i->nin; k++)
-        if (i->in[k] != d->out[k] || i->in[k]->uses != 1) return NULL;
+        if (i->in[k] != d->out[k] || (i->in[k]->uses != 1 && !FAULT(FAULT_RESHARD_USES)))
+            return NULL;
     return d;
 }
 

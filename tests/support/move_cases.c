@@ -47,6 +47,22 @@ static void check_bounds(const moves *x)
     reshards_free(&l);
 }
 
+/* In a permute nobody sends more than its block, once. */
+static void check_permutes(const moves *x)
+{
+    for (const instr *i = x->p->first; i; i = i->next) {
+        if (i->kind != INSTR_PERMUTE) continue;
+        const exchange e = exchange_between(x->p, i->in[0], i->out[0]);
+        for (int64_t q = 0; q < x->m->processors; q++) {
+            if (exchange_sent(&e, q) <= value_local(x->p, i->in[0], q)) continue;
+            mtf_program_print(x->p, stderr);
+            fprintf(stderr, "moves: processor %lld sends twice what %%%d needs\n", (long long)q,
+                    i->out[0]->id);
+            exit(1);
+        }
+    }
+}
+
 /* All moves of the operand, then moves of their results and so on. */
 static void check_operand(checker *c, mtf_shape shape, const cuts *cut, unsigned pending)
 {
@@ -67,6 +83,7 @@ static void check_operand(checker *c, mtf_shape shape, const cuts *cut, unsigned
         take(c, &x, v, &list[random_u32(1, 3, 0, (uint64_t)c->turn++) % (uint32_t)m]);
     }
     check_bounds(&x);
+    check_permutes(&x);
     moves_run(&x);
     moves_close(&x);
 }

@@ -45,8 +45,16 @@ void mtf_program_print(const mtf_program *p, FILE *f);
  * and the ten largest values of that set. */
 void mtf_program_print_memory(const mtf_program *p, FILE *f);
 
+/* Every reshard (a chain of moves of one value from one layout to another, its reductions included)
+ * as text: the bytes that the busiest processor receives, and the least that any plan could do with
+ * (which is less than an all_reduce's where replicas could each reduce a part).
+ * Equal ones are one line. Where more than twice the least is received a further line says why. */
+void mtf_program_print_resharding(const mtf_program *p, FILE *f);
+
 /* The instructions as a JSON array: op, name, axes, elements (of the local operand), bytes (sent by
- * the busiest processor under the bandwidth-optimal schedule), flops. One line, no newline. */
+ * the busiest processor under the bandwidth-optimal schedule), flops. Collectives have besides
+ * received (bytes, by the busiest processor) and bound (the least for the whole reshard, at its
+ * last collective; 0 at those before). One line, no newline. */
 void mtf_program_json(const mtf_program *p, FILE *f);
 
 /* Totals of one processor, the largest. */

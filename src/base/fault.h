@@ -41,7 +41,17 @@
     F(FAULT_STATE_SWAP, "state_swap")                                                              \
     F(FAULT_SHARE_ATTRIBUTES, "share_attributes")                                                  \
     F(FAULT_COPY_SHARED, "copy_shared")                                                            \
-    F(FAULT_SHUFFLE_RANK, "shuffle_rank")
+    F(FAULT_SHUFFLE_RANK, "shuffle_rank")                                                          \
+    F(FAULT_GATHER_BASE, "gather_base")                                                            \
+    F(FAULT_SLICE_BASE, "slice_base")                                                              \
+    F(FAULT_PERMUTE_KEEP, "permute_keep")                                                          \
+    F(FAULT_PERMUTE_TURN, "permute_turn")                                                          \
+    F(FAULT_PERMUTE_PARTIAL, "permute_partial")                                                    \
+    F(FAULT_SHARE_LAYOUT, "share_layout")                                                          \
+    F(FAULT_SCATTER_AXES, "scatter_axes")                                                          \
+    F(FAULT_VERIFY_TAIL, "verify_tail")                                                            \
+    F(FAULT_VERIFY_PENDING, "verify_pending")                                                      \
+    F(FAULT_RESHARD_USES, "reshard_uses")
 
 #define FAULT_ENUM(id, name) id,
 typedef enum fault { FAULT_LIST(FAULT_ENUM) FAULT_COUNT } fault;

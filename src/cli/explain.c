@@ -131,6 +131,8 @@ static void print_text(const lm *m, const step_programs *s, bool program)
         if (i > 0 && s->program[i] == s->program[i - 1]) continue;
         mtf_program_print_memory(s->program[i], stdout);
         putchar('\n');
+        mtf_program_print_resharding(s->program[i], stdout);
+        putchar('\n');
     }
     printf("%-15s %-12s %14s %14s %16s  %s\n", "operation", "over", "elements", "bytes sent",
            "flops", "name");

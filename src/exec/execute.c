@@ -49,7 +49,8 @@ static void copy_part(const bound *b, const exec_step *t, char *memory, int h)
         inner *= bound_block(b, h, t->in[0].cls[d])->local;
     const kernel_dim *whole = bound_block(b, h, t->in[0].cls[dim]);
     const kernel_dim *part = bound_block(b, h, t->out[0].cls[dim]);
-    const int64_t first = FAULT(FAULT_SLICE_OFFSET) ? 0 : part->offset - whole->offset;
+    const int64_t base = FAULT(FAULT_SLICE_BASE) ? 0 : whole->offset;
+    const int64_t first = FAULT(FAULT_SLICE_OFFSET) ? 0 : part->offset - base;
     const char *from = memory + t->in[0].offset + first * inner;
     char *to = memory + t->out[0].offset;
     for (int64_t o = 0; o < outer; o++)
@@ -193,7 +194,7 @@ static comm_cut cut_of(const mtf_session *s, const bound *b, const exec_step *t,
     const int64_t own = split_part(s->mesh, part->split[dim], s->first + h);
     comm_cut c = {.n = part->shape.dim[dim].size,
                   .parts = split_parts(s->mesh, part->split[dim]),
-                  .base = own / members * members,
+                  .base = FAULT(FAULT_GATHER_BASE) ? 0 : own / members * members,
                   .outer = 1,
                   .inner = 1};
     for (int d = 0; d < dim; d++)

@@ -111,9 +111,11 @@ static bool keeps_block(const exchange *x, int64_t proc)
  * by those that the new one does not use: there are as many, and equal numbers meet. */
 static bool serves_block(const exchange *x, int64_t src, int64_t dst)
 {
-    if (keeps_block(x, dst)) return src == dst;
-    return agree_beside(x, x->used | split_mask(x->gained), src, dst) &&
-           split_part(x->mesh, x->gained, src) == split_part(x->mesh, x->lost, dst);
+    if (keeps_block(x, dst) || FAULT(FAULT_PERMUTE_KEEP)) return src == dst;
+    const split turn = FAULT(FAULT_PERMUTE_TURN) ? x->gained : x->lost;
+    const unsigned moved = x->used | split_mask(x->gained);
+    return agree_beside(x, FAULT(FAULT_PERMUTE_PARTIAL) ? ~0u : moved, src, dst) &&
+           split_part(x->mesh, x->gained, src) == split_part(x->mesh, turn, dst);
 }
 
 bool exchange_serves(const exchange *x, int64_t src, int64_t dst)
@@ -323,4 +325,23 @@ int64_t exchange_received(const exchange *x, int64_t dst)
     for (int64_t src = 0; src < x->mesh->processors; src++)
         if (src != dst && exchange_serves(x, src, dst)) n += shared(x, src, dst);
     return n;
+}
+
+int64_t exchange_senders(const exchange *x, int64_t dst)
+{
+    int64_t n = 0;
+    for (int64_t src = 0; src < x->mesh->processors; src++)
+        if (src != dst && exchange_serves(x, src, dst)) n += shared(x, src, dst) > 0;
+    return n;
+}
+
+int64_t exchange_most(const exchange *x, exchange_asked *asked)
+{
+    const int64_t procs = x->mesh->processors, many = procs < 16 ? procs : 16;
+    int64_t most = 0;
+    for (int64_t k = 0; k < many; k++) {
+        const int64_t n = asked(x, k * procs / many);
+        if (n > most) most = n;
+    }
+    return most;
 }

@@ -62,20 +62,20 @@ value *emit_route(lowering *l, const mtf_node *n, holding *from, value *v, holdi
     return v;
 }
 
-static reshard way_between(const lowering *l, const mtf_tensor *from, const mtf_tensor *to)
+static reshard_task way_between(const lowering *l, const mtf_tensor *from, const mtf_tensor *to)
 {
-    return (reshard){.mesh = l->p->mesh,
-                     .from_shape = &from->shape,
-                     .to_shape = from == to ? &from->shape : &to->shape,
-                     .element = mtf_dtype_size(from->dtype),
-                     .max_bytes = l->max_bytes,
-                     .known = l->routes};
+    return (reshard_task){.mesh = l->p->mesh,
+                          .from_shape = &from->shape,
+                          .to_shape = from == to ? &from->shape : &to->shape,
+                          .element = mtf_dtype_size(from->dtype),
+                          .max_bytes = l->max_bytes,
+                          .known = l->routes};
 }
 
 value *emit_to(lowering *l, const mtf_node *n, holding *h, value *v, const placement *at)
 {
     route r;
-    reshard way = way_between(l, h->tensor, h->tensor);
+    reshard_task way = way_between(l, h->tensor, h->tensor);
     way.from = placement_of(v);
     way.to = *at;
     MTF_CHECK(reshard_route(&way, &r), "a planned route of '%s' is gone", h->tensor->node->name);
@@ -83,7 +83,7 @@ value *emit_to(lowering *l, const mtf_node *n, holding *h, value *v, const place
 }
 
 /* The cheapest route from any value that `from` holds. */
-static bool best_route(reshard *way, const holding *from, value **v, route *best)
+static bool best_route(reshard_task *way, const holding *from, value **v, route *best)
 {
     bool found = false;
     for (int64_t i = 0; i < from->n; i++) {
@@ -113,7 +113,7 @@ value *emit_home(lowering *l, const mtf_node *n, holding *h)
     bool conflict;
     route r;
     value *v = NULL;
-    reshard way = way_between(l, h->tensor, h->tensor);
+    reshard_task way = way_between(l, h->tensor, h->tensor);
     way.to = home_placement(l, &h->tensor->shape, &conflict);
     if (!best_route(&way, h, &v, &r)) {
         limit_exceeded(l, n, h->tensor, &way.to);
@@ -131,7 +131,7 @@ bool lower_reshape(lowering *l, mtf_node *n)
     route r;
     value *v = NULL;
     holding *from = holding_of(l, n->in[0]), *to = holding_new(l, &n->out[0]);
-    reshard way = way_between(l, n->in[0], &n->out[0]);
+    reshard_task way = way_between(l, n->in[0], &n->out[0]);
     way.to = home_placement(l, &n->out[0].shape, &conflict);
     if (best_route(&way, from, &v, &r)) {
         to->home = emit_route(l, n, from, v, to, &r);

@@ -51,7 +51,8 @@ static bool same_work(const instr *a, const instr *b)
         if (a->out[k]->dtype != b->out[k]->dtype ||
             !shape_equal(&a->out[k]->shape, &b->out[k]->shape) ||
             a->out[k]->pending != b->out[k]->pending ||
-            memcmp(a->out[k]->split, b->out[k]->split, sizeof a->out[k]->split) != 0)
+            (memcmp(a->out[k]->split, b->out[k]->split, sizeof a->out[k]->split) != 0 &&
+             !FAULT(FAULT_SHARE_LAYOUT)))
             return false;
     if (!is_work(a)) return a->start == b->start;
     if (FAULT(FAULT_SHARE_ATTRIBUTES)) return true;

@@ -94,13 +94,13 @@ static bool operand_price(const node_task *t, node_plan *plan, int k, price *out
 {
     bool found = false;
     route r;
-    reshard way = {.mesh = t->mesh,
-                   .from_shape = &t->node->in[k]->shape,
-                   .to_shape = &t->node->in[k]->shape,
-                   .element = mtf_dtype_size(t->node->in[k]->dtype),
-                   .to = plan_operand(t, plan, k),
-                   .max_bytes = t->max_bytes,
-                   .known = t->known};
+    reshard_task way = {.mesh = t->mesh,
+                        .from_shape = &t->node->in[k]->shape,
+                        .to_shape = &t->node->in[k]->shape,
+                        .element = mtf_dtype_size(t->node->in[k]->dtype),
+                        .to = plan_operand(t, plan, k),
+                        .max_bytes = t->max_bytes,
+                        .known = t->known};
     for (int i = 0; i < t->available[k]; i++) {
         way.from = t->in[k][i];
         if (!reshard_route(&way, &r) || (found && !price_less(r.price, *out))) continue;
@@ -115,11 +115,11 @@ static bool operand_price(const node_task *t, node_plan *plan, int k, price *out
 static bool chunked_price(const node_task *t, node_plan *plan, int k, price *out)
 {
     bool found = false;
-    reshard way = {.mesh = t->mesh,
-                   .from_shape = &t->node->in[k]->shape,
-                   .to_shape = &t->node->in[k]->shape,
-                   .element = mtf_dtype_size(t->node->in[k]->dtype),
-                   .to = plan_operand(t, plan, k)};
+    reshard_task way = {.mesh = t->mesh,
+                        .from_shape = &t->node->in[k]->shape,
+                        .to_shape = &t->node->in[k]->shape,
+                        .element = mtf_dtype_size(t->node->in[k]->dtype),
+                        .to = plan_operand(t, plan, k)};
     for (int i = 0; i < t->available[k]; i++) {
         way.from = t->in[k][i];
         if (way.from.pending) continue;
@@ -139,14 +139,14 @@ static bool result_price(const node_task *t, const node_plan *plan, int o, price
     *out = (price){0};
     if (t->anywhere[o] && !plan_result(t, plan, o).pending) return true;
     route r;
-    reshard way = {.mesh = t->mesh,
-                   .from_shape = &t->node->out[o].shape,
-                   .to_shape = &t->node->out[o].shape,
-                   .element = mtf_dtype_size(t->node->out[o].dtype),
-                   .from = plan_result(t, plan, o),
-                   .to = t->out[o],
-                   .max_bytes = t->max_bytes,
-                   .known = t->known};
+    reshard_task way = {.mesh = t->mesh,
+                        .from_shape = &t->node->out[o].shape,
+                        .to_shape = &t->node->out[o].shape,
+                        .element = mtf_dtype_size(t->node->out[o].dtype),
+                        .from = plan_result(t, plan, o),
+                        .to = t->out[o],
+                        .max_bytes = t->max_bytes,
+                        .known = t->known};
     if (t->anywhere[o]) {
         way.to = way.from;
         way.to.pending = 0;

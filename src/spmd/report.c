@@ -5,8 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "mesh/exchange.h"
-#include "spmd/program.h"
+#include "spmd/report.h"
 
 /* ---- costs ---- */
 
@@ -23,20 +22,17 @@ double space_flops(const mtf_mesh *m, const op *row, const mtf_node *n, int dims
     return row->cost ? row->cost(n, &k) : points;
 }
 
-/* Up to 16 processors at even distances are asked: blocks differ by one element at most, and the
- * cost of a compilation must not grow with the square of the mesh. */
-typedef int64_t asked_fn(const exchange *x, int64_t proc);
+exchange exchange_between(const mtf_program *p, const value *from, const value *to)
+{
+    exchange x;
+    exchange_describe(&x, p->mesh, &from->shape, from->split, &to->shape, to->split);
+    return x;
+}
 
-static int64_t most_bytes(const mtf_program *p, const instr *i, asked_fn *elements)
+static int64_t most_bytes(const mtf_program *p, const instr *i, exchange_asked *elements)
 {
     const exchange x = instr_exchange(p, i);
-    const int64_t procs = p->mesh->processors, asked = procs < 16 ? procs : 16;
-    int64_t most = 0;
-    for (int64_t k = 0; k < asked; k++) {
-        const int64_t n = elements(&x, k * procs / asked);
-        if (n > most) most = n;
-    }
-    return most * mtf_dtype_size(i->in[0]->dtype);
+    return exchange_most(&x, elements) * mtf_dtype_size(i->in[0]->dtype);
 }
 
 /* Bytes that the busiest processor sends by the bandwidth-optimal schedule. */
@@ -95,15 +91,15 @@ mtf_totals mtf_program_totals(const mtf_program *p)
 
 /* ---- text ---- */
 
-static void print_axes(const mtf_program *p, split s, const char *between, FILE *f)
+void print_axes(const mtf_program *p, split s, const char *between, FILE *f)
 {
     for (int i = 0; i < s.n; i++)
         fprintf(f, "%s%s", i ? between : "", p->mesh->name[s.axis[i]]);
 }
 
-static void print_value(const mtf_program *p, const value *v, FILE *f)
+void print_layout(const mtf_program *p, const value *v, FILE *f)
 {
-    fprintf(f, "%%%d %s[", v->id, mtf_dtype_name(v->dtype));
+    fprintf(f, "%s[", mtf_dtype_name(v->dtype));
     for (int i = 0; i < v->shape.rank; i++) {
         fprintf(f, "%s%s=%" PRId64, i ? " " : "", v->shape.dim[i].name, v->shape.dim[i].size);
         if (!v->split[i].n) continue;
@@ -116,6 +112,12 @@ static void print_value(const mtf_program *p, const value *v, FILE *f)
     fprintf(f, " %s over", how[v->combine]);
     for (int a = 0; a < p->mesh->naxes; a++)
         if (v->pending >> a & 1) fprintf(f, " %s", p->mesh->name[a]);
+}
+
+static void print_value(const mtf_program *p, const value *v, FILE *f)
+{
+    fprintf(f, "%%%d ", v->id);
+    print_layout(p, v, f);
 }
 
 static void print_instr(const mtf_program *p, const instr *i, FILE *f)
@@ -200,22 +202,34 @@ uint64_t mtf_program_hash(const mtf_program *p)
 
 /* ---- JSON ---- */
 
-static json_t *instr_json(const mtf_program *p, const instr *i)
+/* Each collective says what it receives; the last of a reshard, what the whole needs at least. */
+static void add_received(const mtf_program *p, const instr *i, const reshard_list *l, json_t *o)
+{
+    const reshard *r = &l->reshard[l->of[i->id]];
+    json_object_set_new(o, "received", json_real(received_bytes(p, i)));
+    json_object_set_new(o, "bound", json_real(i == r->last_call ? r->bound : 0));
+}
+
+static json_t *instr_json(const mtf_program *p, const instr *i, const reshard_list *l)
 {
     const instr_cost c = instr_cost_of(p, i);
     json_t *axes = json_array();
     for (int k = 0; k < i->axes.n; k++)
         json_array_append_new(axes, json_string(p->mesh->name[i->axes.axis[k]]));
-    return json_pack("{s:s, s:s, s:o, s:I, s:f, s:f}", "op", instr_name(i), "name", i->node->name,
-                     "axes", axes, "elements", (json_int_t)c.elements, "bytes", c.bytes, "flops",
-                     c.flops);
+    json_t *o = json_pack("{s:s, s:s, s:o, s:I, s:f, s:f}", "op", instr_name(i), "name",
+                          i->node->name, "axes", axes, "elements", (json_int_t)c.elements, "bytes",
+                          c.bytes, "flops", c.flops);
+    if (instr_is_collective(i)) add_received(p, i, l, o);
+    return o;
 }
 
 void mtf_program_json(const mtf_program *p, FILE *f)
 {
     json_t *list = json_array();
+    reshard_list l = reshards_find(p);
     for (const instr *i = p->first; i; i = i->next)
-        json_array_append_new(list, instr_json(p, i));
+        json_array_append_new(list, instr_json(p, i, &l));
+    reshards_free(&l);
     json_dumpf(list, f, JSON_COMPACT);
     json_decref(list);
 }

@@ -24,7 +24,7 @@ typedef struct state {
 } state;
 
 typedef struct search {
-    const reshard *r;
+    const reshard_task *r;
     bool reshapes; /* are the shapes different */
     unsigned axes; /* that the start or the goal uses */
     state *state;
@@ -69,14 +69,12 @@ static exchange exchange_between(const search *s, const state *from, const move 
  * asked: blocks differ by one element per dim at most. */
 static double least_bytes(const search *s, const state *from, const move *m, const exchange *x)
 {
+    if (m->reshapes) return (double)(exchange_most(x, exchange_bound) * s->r->element);
     const int64_t procs = s->r->mesh->processors, asked = procs < ASKED ? procs : ASKED;
     int64_t most = 0;
     for (int64_t k = 0; k < asked; k++) {
-        int64_t kept = 0, all = 0;
-        if (m->reshapes)
-            all = exchange_bound(x, k * procs / asked);
-        else
-            kept_elements(s, from, m, k * procs / asked, &kept, &all);
+        int64_t kept, all;
+        kept_elements(s, from, m, k * procs / asked, &kept, &all);
         if (all - kept > most) most = all - kept;
     }
     return (double)(most * s->r->element);
@@ -96,29 +94,10 @@ static double blocks_met(int64_t old_parts, int64_t new_parts)
     return (double)(n < old_parts ? n : old_parts);
 }
 
-/* Processors that send to one, the busiest of those that are asked. */
-static double count_senders(const exchange *x)
-{
-    const int64_t procs = x->mesh->processors, asked = procs < ASKED ? procs : ASKED;
-    int most = 0;
-    for (int64_t k = 0; k < asked; k++) {
-        const int64_t dst = k * procs / asked;
-        int n = 0;
-        for (int64_t src = 0; src < procs; src++) {
-            if (src == dst || !exchange_serves(x, src, dst)) continue;
-            exchange_pair p = exchange_meet(x, src, dst);
-            n += p.elements > 0;
-            exchange_pair_free(&p);
-        }
-        if (n > most) most = n;
-    }
-    return most;
-}
-
-/* The same, at most: on large meshes nobody is asked. */
+/* At most so many processors send to one; on large meshes nobody is asked. */
 static double senders(const exchange *x)
 {
-    if (x->mesh->processors <= FEW) return count_senders(x);
+    if (x->mesh->processors <= FEW) return (double)exchange_most(x, exchange_senders);
     double n = 1;
     bool own = true; /* does every processor certainly hold some of what it needs */
     for (int g = 0; g < x->ngroups; g++) {
@@ -468,7 +447,7 @@ static void write_route(const search *s, route *out)
     }
 }
 
-static bool find_route(const reshard *r, route *out)
+static bool find_route(const reshard_task *r, route *out)
 {
     search s = {.r = r, .reshapes = r->from_shape != r->to_shape, .n = 1, .goal = -1};
     s.axes = placement_axes(&r->from) | placement_axes(&r->to) | r->from.pending;
@@ -495,7 +474,7 @@ static char *add_key(char *at, const void *data, size_t bytes)
 }
 
 /* All that a route depends on, but the mesh. Names of dims do not matter. */
-static size_t key_of(const reshard *r, char *key)
+static size_t key_of(const reshard_task *r, char *key)
 {
     char *at = key;
     const bool reshapes = r->from_shape != r->to_shape;
@@ -516,7 +495,7 @@ static size_t key_of(const reshard *r, char *key)
     return (size_t)(at - key);
 }
 
-bool reshard_route(const reshard *r, route *out)
+bool reshard_route(const reshard_task *r, route *out)
 {
     *out = (route){0};
     if (r->from_shape == r->to_shape && (r->anywhere || placement_equal(&r->from, &r->to)))
@@ -537,7 +516,7 @@ bool reshard_route(const reshard *r, route *out)
     return true;
 }
 
-price reshard_exchange_price(const reshard *r)
+price reshard_exchange_price(const reshard_task *r)
 {
     search s = {.r = r, .reshapes = r->from_shape != r->to_shape};
     const state from = {.at = r->from};

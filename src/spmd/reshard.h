@@ -59,7 +59,7 @@ typedef struct route {
     move move[ROUTE_MAX_MOVES];
 } route;
 
-typedef struct reshard {
+typedef struct reshard_task {
     const mtf_mesh *mesh;
     const mtf_shape *from_shape, *to_shape; /* one pointer where only the placement changes */
     int64_t element;                        /* bytes */
@@ -68,13 +68,13 @@ typedef struct reshard {
     int64_t
         max_bytes; /* no move may make a larger block than this and its operand's; 0: no limit */
     memo *known;   /* routes found before, for this mesh; NULL: none */
-} reshard;
+} reshard_task;
 
 /* False where the limit leaves no route, or where `to` is partial over an axis that `from` is not.
  */
-bool reshard_route(const reshard *r, route *out);
+bool reshard_route(const reshard_task *r, route *out);
 
 /* Of the direct exchange alone, between placements that are partial over the same axes. */
-price reshard_exchange_price(const reshard *r);
+price reshard_exchange_price(const reshard_task *r);
 
 #endif

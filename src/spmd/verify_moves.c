@@ -2,6 +2,7 @@
  * What every move does to the cuts and the pending axes of a value, checked. One row per kind says
  * where its axes come from and where they go. */
 #include "base/check.h"
+#include "base/fault.h"
 #include "spmd/program.h"
 
 typedef struct move_rule {
@@ -59,7 +60,7 @@ static bool is_with(split less, split axes, split more)
 {
     for (int k = 0; k < axes.n && less.n < MTF_MAX_AXES; k++)
         less.axis[less.n++] = axes.axis[k];
-    return split_equal(less, more);
+    return split_equal(less, more) || (FAULT(FAULT_VERIFY_TAIL) && less.n == more.n);
 }
 
 static void check_dim(const subject *s, const move_rule *r, const value *in, const value *out,
@@ -121,7 +122,9 @@ static void check_partial(const subject *s, const move_rule *r, const value *in,
                    "reduces over axes or in a way that its operand is not partial over");
     else
         CHECK_MOVE(s, !over, "moves over an axis that its operand is partial over");
-    CHECK_MOVE(s, out->pending == (r->reduces ? in->pending & ~axes : in->pending),
+    CHECK_MOVE(s,
+               out->pending == (r->reduces ? in->pending & ~axes : in->pending) ||
+                   FAULT(FAULT_VERIFY_PENDING),
                "has a result that is partial over other axes");
     CHECK_MOVE(s, !out->pending || out->combine == in->combine,
                "has a result that combines in another way");

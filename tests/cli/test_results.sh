@@ -93,8 +93,16 @@ before=$(ls)
 quiet "$mtf" explain c.yaml --json --mesh "rows:2;cols:2" --layout "batch:rows;d_ff:cols"
 keys out . "mesh layout processors parameters flops_per_processor peak_bytes state_bytes instructions"
 keys out .instructions[0] "op name axes elements bytes flops"
-[ "$(jq -c '.instructions[] | keys_unsorted | join(" ")' out | sort -u | wc -l)" = 1 ] ||
+[ "$(jq -c '.instructions[] | del(.received, .bound) | keys_unsorted | join(" ")' out | sort -u | wc -l)" = 1 ] ||
     fail "instructions have different keys"
+[ "$(jq -r '.instructions[] | select(has("received") and has("bound")).op' out | sort -u)" = all_reduce ] ||
+    fail "not the collectives have what they receive"
+jq -e '[.instructions[] | select(has("bound"))] | ([.[].received] | add) == ([.[].bound] | add)' out \
+    >/dev/null || fail "single sums receive more than they must"
+quiet "$mtf" explain c.yaml --mesh "rows:2;cols:2" --layout "batch:rows;d_ff:cols"
+expect_text "resharding: the busiest processor receives " out
+expect_text " values in one call: all_reduce over rows " out
+quiet "$mtf" explain c.yaml --json --mesh "rows:2;cols:2" --layout "batch:rows;d_ff:cols"
 jq -e '.mesh == "rows:2;cols:2" and .layout == "batch:rows;d_ff:cols" and .processors == 4 and
     ([.instructions[].flops] | add) == .flops_per_processor and
     ([.instructions[] | select(.op == "all_reduce") | .axes[]] | unique) == ["cols", "rows"]' out \

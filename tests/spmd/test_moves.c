@@ -33,7 +33,8 @@ static void every_move_of_every_layout(void **state)
 
 /* ---- the verifier ---- */
 
-/* A legal program of one move on 2 x 2 x 2 processors, in which one thing is then made wrong. */
+/* A legal program of one move (permute and exchange: to swapped axes) on 2 x 2 x 2 processors, in
+ * which one thing is then made wrong. */
 typedef struct broken {
     const char *name;
     instr_kind kind;
@@ -242,18 +243,13 @@ static void verdict(moves *x, char *text, size_t size)
     if (n > 0) assert_true(WIFSIGNALED(status) && WTERMSIG(status) == SIGABRT);
 }
 
-/* The move that is asked for, among all moves of the operand: to swapped axes where it permutes. */
-static move legal_move(const moves *x, const broken *b)
+static const split swapped[MTF_MAX_RANK] = {AXES(B, A)};
+
+static move legal_move(const value *v, const broken *b)
 {
-    static move list[MAX_MOVES];
-    const int n = all_moves(x->m, x->operand, list);
-    for (int i = 0; i < n; i++)
-        if (list[i].kind == b->kind && list[i].dim == b->dim && list[i].to_dim == b->to_dim &&
-            split_equal(list[i].axes, b->axes) &&
-            (b->dim >= 0 || b->kind == INSTR_ALL_REDUCE || list[i].cut[0].axis[0] == B))
-            return list[i];
-    fail_msg("'%s' is no legal move", b->name);
-    return list[0];
+    const bool to_layout = b->kind == INSTR_PERMUTE || b->kind == INSTR_EXCHANGE;
+    return to_layout ? move_to(v, b->kind, v->shape, swapped)
+                     : move_over(v, b->kind, b->dim, b->to_dim, b->axes);
 }
 
 static void verifier_refuses_wrong_moves(void **state)
@@ -264,7 +260,7 @@ static void verifier_refuses_wrong_moves(void **state)
         moves x = moves_open("a:2;b:2;c:2", MTF_SHAPE({"x", 5}, {"y", 3}, {"z", 4}));
         x.operand->split[0] = (split)AXES(A, B);
         x.operand->pending = 1u << C;
-        const move right = legal_move(&x, b);
+        const move right = legal_move(x.operand, b);
         moves_add(&x, x.operand, &right);
         char text[2048];
         verdict(&x, text, sizeof text);
@@ -280,11 +276,7 @@ static void axes_of_size_1_are_refused(void **state)
 {
     (void)state;
     moves x = moves_open("a:2;b:1", MTF_SHAPE({"x", 5}));
-    const move k = {.kind = INSTR_SLICE,
-                    .to_dim = -1,
-                    .axes = AXES(B),
-                    .shape = x.operand->shape,
-                    .cut = {AXES(B)}};
+    const move k = move_over(x.operand, INSTR_SLICE, 0, -1, (split)AXES(B));
     moves_add(&x, x.operand, &k);
     char text[2048];
     verdict(&x, text, sizeof text);
@@ -292,10 +284,67 @@ static void axes_of_size_1_are_refused(void **state)
     moves_close(&x);
 }
 
+/* ---- passes ---- */
+
+static value *add_over(moves *x, value *v, instr_kind kind, int dim, split axes)
+{
+    const move k = move_over(v, kind, dim, -1, axes);
+    return moves_add(x, v, &k);
+}
+
+/* all_reduce and slice become reduce_scatter, on a dim that is cut already; not where the slice is
+ * over another axis, nor where the sum has a further use. */
+static void sums_that_are_cut_are_scattered(void **state)
+{
+    (void)state;
+    moves x = moves_open("a:2;b:2;c:2", MTF_SHAPE({"x", 7}, {"y", 3}));
+    x.operand->split[0] = (split)AXES(A);
+    x.operand->pending = 1u << C;
+    value *sum = add_over(&x, x.operand, INSTR_ALL_REDUCE, -1, (split)AXES(C));
+    value *used = add_over(&x, x.operand, INSTR_ALL_REDUCE, -1, (split)AXES(C));
+    value *other = add_over(&x, x.operand, INSTR_ALL_REDUCE, -1, (split)AXES(C));
+    const value *cut = add_over(&x, sum, INSTR_SLICE, 0, (split)AXES(C));
+    const value *stays = add_over(&x, used, INSTR_SLICE, 0, (split)AXES(C));
+    const value *whole = add_over(&x, used, INSTR_ALL_GATHER, 0, (split)AXES(A));
+    const value *elsewhere = add_over(&x, other, INSTR_SLICE, 0, (split)AXES(B));
+    pass_scatter(x.p);
+    assert_int_equal(cut->def->kind, INSTR_REDUCE_SCATTER);
+    assert_ptr_equal(cut->def->in[0], x.operand);
+    assert_int_equal(stays->def->kind, INSTR_SLICE);
+    assert_ptr_equal(whole->def->in[0], used);
+    assert_int_equal(elsewhere->def->kind, INSTR_SLICE);
+    assert_int_equal(x.p->ninstrs, 6);
+    moves_run(&x);
+    moves_close(&x);
+}
+
+/* Equal moves are one; moves that differ in the dim, the axes or the layout alone are not. */
+static void equal_moves_are_shared(void **state)
+{
+    (void)state;
+    moves x = moves_open("a:2;b:2", MTF_SHAPE({"x", 5}, {"y", 3}, {"z", 4}));
+    x.operand->split[0] = (split)AXES(A, B);
+    static move list[MAX_MOVES];
+    const int n = all_moves(x.m, x.operand, list);
+    value **fetch = arena_alloc(x.p->mem, sizeof *fetch * 2 * (size_t)n);
+    for (int i = 0; i < 2 * n; i++)
+        fetch[i] = moves_add(&x, x.operand, &list[i % n]);
+    x.p->fetch = fetch;
+    x.p->nfetches = 2 * n;
+    pass_share(x.p);
+    assert_true(n > 30);
+    assert_int_equal(x.p->ninstrs, n);
+    for (int i = 0; i < n; i++)
+        assert_ptr_equal(fetch[i], fetch[n + i]);
+    moves_close(&x);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(every_move_of_every_layout),
                                        cmocka_unit_test(verifier_refuses_wrong_moves),
-                                       cmocka_unit_test(axes_of_size_1_are_refused)};
+                                       cmocka_unit_test(axes_of_size_1_are_refused),
+                                       cmocka_unit_test(sums_that_are_cut_are_scattered),
+                                       cmocka_unit_test(equal_moves_are_shared)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -105,12 +105,12 @@ static void known_routes(void **state)
         mtf_err err = {0};
         mtf_mesh *m = mtf_mesh_parse(c->mesh, &err);
         const bool same = shape_equal(&c->from_shape, &c->to_shape);
-        const reshard r = {.mesh = m,
-                           .from_shape = &c->from_shape,
-                           .to_shape = same ? &c->from_shape : &c->to_shape,
-                           .element = 4,
-                           .from = parse(m, c->from),
-                           .to = parse(m, c->to)};
+        const reshard_task r = {.mesh = m,
+                                .from_shape = &c->from_shape,
+                                .to_shape = same ? &c->from_shape : &c->to_shape,
+                                .element = 4,
+                                .from = parse(m, c->from),
+                                .to = parse(m, c->to)};
         route found;
         char text[256];
         assert_true(reshard_route(&r, &found));
@@ -186,7 +186,7 @@ static placement after(const mtf_mesh *m, const placement *at, const move *v, in
     return p;
 }
 
-static void check_moves(const reshard *r, const route *found)
+static void check_moves(const reshard_task *r, const route *found)
 {
     placement at = r->from;
     for (int i = 0; i < found->n; i++) {
@@ -202,7 +202,7 @@ static void check_moves(const reshard *r, const route *found)
 }
 
 /* Everything gathered, one call per dim, then sliced. */
-static double seconds_of_gathering(const reshard *r)
+static double seconds_of_gathering(const reshard_task *r)
 {
     double seconds = 0;
     placement at = r->from;
@@ -230,7 +230,7 @@ static void random_routes(void **state)
         mtf_shape s = {.rank = 1 + below(3)};
         for (int d = 0; d < s.rank; d++)
             s.dim[d] = (mtf_dim){"abc" + d, sizes[below(9)]};
-        reshard r = {.mesh = m, .from_shape = &s, .to_shape = &s, .element = 4};
+        reshard_task r = {.mesh = m, .from_shape = &s, .to_shape = &s, .element = 4};
         r.from = any_placement(m, s.rank, ~0u);
         r.to = any_placement(m, s.rank, r.from.pending);
         route found;

@@ -1,10 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "support/move_cases.h"
 
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/random.h"
 #include "mtf/mtf.h"
+#include "spmd/report.h"
 
 static const mtf_shape shapes[] = {
     {.rank = 1, .dim = {{"x", 7}}},
@@ -28,6 +31,38 @@ static void take(checker *c, moves *x, value *v, const move *k)
     if (v->pending & ~split_mask(k->axes)) c->n->partial[k->kind]++;
 }
 
+/* No chain may receive less than what is said to be the least. */
+static void check_bounds(const moves *x)
+{
+    program_count(x->p);
+    reshard_list l = reshards_find(x->p);
+    for (int k = 0; k < l.n; k++) {
+        const reshard *r = &l.reshard[k];
+        if (r->received >= r->bound * (1 - 1e-12)) continue;
+        mtf_program_print(x->p, stderr);
+        fprintf(stderr, "moves: from %%%d to %%%d: %g bytes, less than the bound of %g\n",
+                r->first->in[0]->id, r->last->out[0]->id, r->received, r->bound);
+        exit(1);
+    }
+    reshards_free(&l);
+}
+
+/* In a permute nobody sends more than its block, once. */
+static void check_permutes(const moves *x)
+{
+    for (const instr *i = x->p->first; i; i = i->next) {
+        if (i->kind != INSTR_PERMUTE) continue;
+        const exchange e = exchange_between(x->p, i->in[0], i->out[0]);
+        for (int64_t q = 0; q < x->m->processors; q++) {
+            if (exchange_sent(&e, q) <= value_local(x->p, i->in[0], q)) continue;
+            mtf_program_print(x->p, stderr);
+            fprintf(stderr, "moves: processor %lld sends twice what %%%d needs\n", (long long)q,
+                    i->out[0]->id);
+            exit(1);
+        }
+    }
+}
+
 /* All moves of the operand, then moves of their results and so on. */
 static void check_operand(checker *c, mtf_shape shape, const cuts *cut, unsigned pending)
 {
@@ -47,6 +82,8 @@ static void check_operand(checker *c, mtf_shape shape, const cuts *cut, unsigned
         if (!m) continue;
         take(c, &x, v, &list[random_u32(1, 3, 0, (uint64_t)c->turn++) % (uint32_t)m]);
     }
+    check_bounds(&x);
+    check_permutes(&x);
     moves_run(&x);
     moves_close(&x);
 }

@@ -84,10 +84,26 @@ static split last_axes(split s, int n)
     return tail;
 }
 
-static move start(const value *v, instr_kind kind, int dim)
+move move_over(const value *v, instr_kind kind, int dim, int to_dim, split axes)
 {
-    move k = {.kind = kind, .dim = dim, .to_dim = -1, .shape = v->shape};
+    move k = {.kind = kind, .dim = dim, .to_dim = to_dim, .axes = axes, .shape = v->shape};
+    const bool leaves = kind == INSTR_ALL_GATHER || kind == INSTR_ALL_TO_ALL;
     memcpy(k.cut, v->split, sizeof k.cut);
+    if (leaves) k.cut[dim] = first_axes(k.cut[dim], k.cut[dim].n - axes.n);
+    if (kind == INSTR_ALL_TO_ALL) k.cut[to_dim] = append(k.cut[to_dim], axes);
+    if (kind == INSTR_SLICE || kind == INSTR_REDUCE_SCATTER) k.cut[dim] = append(k.cut[dim], axes);
+    return k;
+}
+
+move move_to(const value *v, instr_kind kind, mtf_shape shape, const split *cut)
+{
+    move k = {.kind = kind, .dim = -1, .to_dim = -1, .shape = shape};
+    unsigned mask = value_axes(v);
+    memcpy(k.cut, cut, sizeof k.cut);
+    for (int d = 0; d < shape.rank; d++)
+        mask |= split_mask(cut[d]);
+    for (int a = 0; a < MTF_MAX_AXES; a++)
+        if (mask >> a & 1) k.axes.axis[k.axes.n++] = (int8_t)a;
     return k;
 }
 
@@ -111,19 +127,13 @@ static int lists_of_axes(const mtf_mesh *m, unsigned from, split *list)
 static void moves_over(const mtf_mesh *m, const value *v, bool pending, move *list, int *n)
 {
     split axes[64];
-    const unsigned all = (1u << m->naxes) - 1;
-    const int lists =
-        lists_of_axes(m, pending ? v->pending : all & ~value_axes(v) & ~v->pending, axes);
+    const unsigned free = ((1u << m->naxes) - 1) & ~value_axes(v) & ~v->pending;
+    const int lists = lists_of_axes(m, pending ? v->pending : free, axes);
+    const instr_kind kind = pending ? INSTR_REDUCE_SCATTER : INSTR_SLICE;
     for (int i = 0; i < lists; i++) {
-        move k = start(v, INSTR_ALL_REDUCE, -1);
-        k.axes = axes[i];
-        if (pending) add_move(list, n, k);
-        for (int d = 0; d < v->shape.rank; d++) {
-            k = start(v, pending ? INSTR_REDUCE_SCATTER : INSTR_SLICE, d);
-            k.axes = axes[i];
-            k.cut[d] = append(k.cut[d], axes[i]);
-            add_move(list, n, k);
-        }
+        if (pending) add_move(list, n, move_over(v, INSTR_ALL_REDUCE, -1, -1, axes[i]));
+        for (int d = 0; d < v->shape.rank; d++)
+            add_move(list, n, move_over(v, kind, d, -1, axes[i]));
     }
 }
 
@@ -132,31 +142,11 @@ static void moves_of_tails(const value *v, move *list, int *n)
 {
     for (int d = 0; d < v->shape.rank; d++)
         for (int tail = 1; tail <= v->split[d].n; tail++) {
-            move k = start(v, INSTR_ALL_GATHER, d);
-            k.axes = last_axes(v->split[d], tail);
-            k.cut[d] = first_axes(v->split[d], v->split[d].n - tail);
-            add_move(list, n, k);
-            for (int to = 0; to < v->shape.rank; to++) {
-                if (to == d) continue;
-                move t = k;
-                t.kind = INSTR_ALL_TO_ALL;
-                t.to_dim = to;
-                t.cut[to] = append(v->split[to], k.axes);
-                add_move(list, n, t);
-            }
+            const split axes = last_axes(v->split[d], tail);
+            add_move(list, n, move_over(v, INSTR_ALL_GATHER, d, -1, axes));
+            for (int to = 0; to < v->shape.rank; to++)
+                if (to != d) add_move(list, n, move_over(v, INSTR_ALL_TO_ALL, d, to, axes));
         }
-}
-
-/* All axes of the two layouts, in the order of the mesh. */
-static split axes_of_both(const value *v, const move *k)
-{
-    unsigned mask = value_axes(v);
-    split s = {0};
-    for (int d = 0; d < k->shape.rank; d++)
-        mask |= split_mask(k->cut[d]);
-    for (int a = 0; a < MTF_MAX_AXES; a++)
-        if (mask >> a & 1) s.axis[s.n++] = (int8_t)a;
-    return s;
 }
 
 static bool permutes(const mtf_mesh *m, const value *v, const move *k)
@@ -172,14 +162,10 @@ static void moves_to_layouts(const mtf_mesh *m, const value *v, mtf_shape shape,
     static cuts found[MAX_MOVES];
     const int layouts = all_cuts(m, &shape, v->pending, found);
     for (int i = 0; i < layouts; i++) {
-        move k = start(v, INSTR_EXCHANGE, -1);
-        k.shape = shape;
-        memcpy(k.cut, found[i].s, sizeof k.cut);
-        k.axes = axes_of_both(v, &k);
+        const move k = move_to(v, INSTR_EXCHANGE, shape, found[i].s);
         if (!k.axes.n) continue;
         add_move(list, n, k);
-        k.kind = INSTR_PERMUTE;
-        if (permutes(m, v, &k)) add_move(list, n, k);
+        if (permutes(m, v, &k)) add_move(list, n, move_to(v, INSTR_PERMUTE, shape, found[i].s));
     }
 }
 
@@ -322,18 +308,18 @@ static void fill_operand(moves *x, mtf_session *s)
     }
 }
 
-/* Every value is kept to the end, as a fetch is. */
+/* Every value that a move makes is kept to the end, as a fetch is. */
 static void plan(mtf_program *p)
 {
     program_verify(p, "moves");
-    p->fetch = arena_alloc(p->mem, sizeof *p->fetch * (size_t)p->nvalues);
-    for (int64_t v = 0; v < p->nvalues; v++)
-        p->fetch[p->nfetches++] = p->value[v];
+    p->fetch = arena_alloc(p->mem, sizeof *p->fetch * (size_t)(p->ninstrs + 1));
+    for (const instr *i = p->first; i; i = i->next)
+        p->fetch[p->nfetches++] = i->out[0];
     plan_memory(p);
     program_verify_memory(p);
 }
 
-int64_t moves_run(moves *x)
+void moves_run(moves *x)
 {
     mtf_err err = {0};
     plan(x->p);
@@ -341,9 +327,7 @@ int64_t moves_run(moves *x)
     if (!s) stop("a session", err.text);
     fill_operand(x, s);
     session_execute(s, &s->bound[0]);
-    for (int64_t v = 0; v < x->p->nvalues; v++)
-        compare(x, s, x->p->value[v]);
-    const int64_t blocks = x->p->nvalues * s->nhosted;
+    for (int k = 0; k < x->p->nfetches; k++)
+        compare(x, s, x->p->fetch[k]);
     mtf_session_free(&s);
-    return blocks;
 }

@@ -20,7 +20,7 @@ typedef struct moves {
 moves moves_open(const char *mesh, mtf_shape shape);
 void moves_close(moves *x);
 
-/* A move and the layout of its result. */
+/* A move and the layout of its result. dim and to_dim: -1 where the kind has none. */
 typedef struct move {
     instr_kind kind;
     int dim, to_dim;
@@ -28,6 +28,11 @@ typedef struct move {
     mtf_shape shape;
     split cut[MTF_MAX_RANK];
 } move;
+
+/* One over `axes` at dim `dim` (and `to_dim`); one to a layout, under a shape of as many elements.
+ */
+move move_over(const value *v, instr_kind kind, int dim, int to_dim, split axes);
+move move_to(const value *v, instr_kind kind, mtf_shape shape, const split *cut);
 
 /* All ways to cut `shape` over axes that are not in `not_over`: every axis to one dim, in every
  * order, or to none. Fills at most MAX_MOVES and returns how many. */
@@ -44,8 +49,8 @@ int all_moves(const mtf_mesh *m, const value *v, move *list);
 value *moves_add(moves *x, value *v, const move *how);
 instr *moves_last(const moves *x);
 
-/* Verifies, plans and runs the program and compares all values. Fails the test where one differs;
- * returns how many processors' blocks were compared. */
-int64_t moves_run(moves *x);
+/* Verifies, plans and runs the program and compares all blocks of all values. Ends the process with
+ * a message where one differs. */
+void moves_run(moves *x);
 
 #endif

@@ -65,16 +65,16 @@ static moves sums(void)
     return x;
 }
 
-/* Many processors with little each: gathering takes few messages. */
+/* Many processors with little each: gathering takes fewer messages than asking every owner. */
 static moves many(void)
 {
-    moves x = moves_open("p:16;q:32", MTF_SHAPE({"x", 32}, {"y", 32}));
+    moves x = moves_open("p:16;q:32;r:4", MTF_SHAPE({"x", 32}, {"y", 32}));
     value *v = x.operand;
     v->split[0] = (split)AXES(P);
     v->split[1] = (split)AXES(Q);
     value *half = over(&x, v, INSTR_ALL_GATHER, 1, -1, (split)AXES(Q));
     value *whole = over(&x, half, INSTR_ALL_GATHER, 0, -1, (split)AXES(P));
-    over(&x, whole, INSTR_SLICE, 0, -1, (split)AXES(Q));
+    over(&x, whole, INSTR_SLICE, 1, -1, (split)AXES(R));
     return x;
 }
 

@@ -35,6 +35,10 @@
     F(FAULT_BUCKET_EARLY, "bucket_early")                                                          \
     F(FAULT_SINK_REPLICATED, "sink_replicated")                                                    \
     F(FAULT_SINK_NONLINEAR, "sink_nonlinear")                                                      \
+    F(FAULT_SINK_PARTIAL, "sink_partial")                                                          \
+    F(FAULT_CUT_JOINT, "cut_joint")                                                                \
+    F(FAULT_CUT_SIDE, "cut_side")                                                                  \
+    F(FAULT_CUT_CALLS, "cut_calls")                                                                \
     F(FAULT_MEMORY_LIFETIME, "memory_lifetime")                                                    \
     F(FAULT_MEMORY_VIEW, "memory_view")                                                            \
     F(FAULT_STATE_EARLY, "state_early")                                                            \

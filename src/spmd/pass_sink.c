@@ -1,158 +1,208 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Sums move past linear work: all_reduce(x) + all_reduce(y) becomes all_reduce(x + y), and a sum
- * moves to where its value is smaller. A move is made only when, at its end, calls or bytes are
- * fewer; on the way it may pass work of equal size. A view costs nothing, so every sum passes it:
- * two that meet behind views of different names can join, and a gradient's sum stands where its
- * bucket can take it. No move raises bytes or calls. */
+ * Sums move past linear work: all_reduce(x) + all_reduce(y) becomes all_reduce(x + y), and a sum is
+ * taken where its value is small. For one axis, the values that may be partial sums over it are
+ * collected, from the operands of its all_reduces on through all work that is linear; a minimal cut
+ * (cut.h) says which of them are reduced. No bytes and no calls are added. Of equal places the
+ * earliest is taken, but a view is always passed where that costs nothing: two sums that meet
+ * behind views of different names can join, and a gradient's sum stands where its bucket can take
+ * it.
+ *
+ * The sums of one value over several axes stand in the order minor-most first. So axes are done
+ * major-most first: a sum over a minor axis may pass what those over major axes passed before. */
 #include "base/fault.h"
+#include "spmd/cut.h"
 #include "spmd/program.h"
 
-static bool is_sum(const instr *i)
+/* The values that may be partial over `axis`. */
+typedef struct candidates {
+    mtf_program *p;
+    int axis;
+    int64_t n;
+    cut_value *cut;
+    value **whole;   /* per candidate: the value as it is now */
+    value **partial; /* once it is made partial */
+    int *number;     /* per value of the program: which candidate it is, or -1 */
+    arena *mem;      /* lists of operands and ways */
+} candidates;
+
+static bool is_sum_over(const instr *i, int axis)
 {
-    return i && i->kind == INSTR_ALL_REDUCE && i->combine == COMBINE_SUM && i->nin == 1;
+    return i->kind == INSTR_ALL_REDUCE && i->combine == COMBINE_SUM && i->nin == 1 &&
+           i->axes.n == 1 && i->axes.axis[0] == axis;
 }
 
-static int64_t bytes_of(const mtf_program *p, const value *v)
-{
-    return value_bound(p, v) * mtf_dtype_size(v->dtype);
-}
+/* ---- which work may be done on partial values ---- */
 
-/* Can `i` work on a partial value at all? */
-static bool may_carry(const instr *i)
+/* Each processor does its own part of work that is cut over the axis, with its own share of the
+ * sum: the rest of both would be lost. */
+static bool is_cut_over(const instr *i, int axis)
 {
-    if ((i->kind != INSTR_COMPUTE && i->kind != INSTR_VIEW) || i->nout != 1) return false;
-    return !i->out[0]->pending || i->out[0]->combine == COMBINE_SUM;
-}
-
-/* May `i` work on partial values over `axes` of its operands in `mask`? Not where its work is cut
- * over one of the axes: each processor would do its own part with its own share of the sum, and the
- * rest of both would be lost. Not beside another partial operand: a product of sums is not the sum
- * of products. */
-static bool mixes_nothing(const instr *i, unsigned mask, split axes)
-{
-    const unsigned over = split_mask(axes);
     for (int d = 0; d < i->nspace; d++)
-        if (split_mask(i->space[d].split) & over) return false;
+        if (split_mask(i->space[d].split) >> axis & 1) return true;
     for (int d = 0; d < i->out[0]->shape.rank; d++)
-        if (split_mask(i->out[0]->split[d]) & over) return false;
+        if (split_mask(i->out[0]->split[d]) >> axis & 1) return true;
+    return false;
+}
+
+/* Sums over minor axes are taken first, on values that stay partial over this one. */
+static bool is_minor_sum(const instr *i, int axis)
+{
+    return i->kind == INSTR_ALL_REDUCE && i->combine == COMBINE_SUM && i->nin == 1 &&
+           i->axes.n == 1 && i->axes.axis[0] > axis;
+}
+
+static bool may_carry(const instr *i, int axis)
+{
+    if (is_minor_sum(i, axis)) return true;
+    if ((i->kind != INSTR_COMPUTE && i->kind != INSTR_VIEW) || i->nout != 1) return false;
+    if (i->out[0]->pending && i->out[0]->combine != COMBINE_SUM) return false;
+    return !is_cut_over(i, axis);
+}
+
+/* Is the result a partial sum when exactly the operands in `way` are? Not beside an operand that is
+ * partial over another axis: a product of sums is not the sum of products. */
+static bool is_way(const instr *i, unsigned way)
+{
     for (int k = 0; k < i->nin; k++)
-        if (!(mask >> k & 1) && i->in[k]->pending) return false;
+        for (int j = 0; j < i->nin; j++)
+            if (i->in[j] == i->in[k] && (way >> j & 1) != (way >> k & 1)) return false;
+    if (i->kind == INSTR_ALL_REDUCE) return true;
+    for (int k = 0; k < i->nin; k++)
+        if (!(way >> k & 1) && i->in[k]->pending) return false;
+    return op_linear(i->node, way) || FAULT(FAULT_SINK_NONLINEAR);
+}
+
+/* ---- collecting ---- */
+
+static cut_value *add_candidate(candidates *c, value *v)
+{
+    cut_value *x = &c->cut[c->n];
+    *x = (cut_value){.bytes = 2 * value_bound(c->p, v) * mtf_dtype_size(v->dtype),
+                     .closed = v->pending >> c->axis > 1};
+    c->whole[c->n] = v;
+    c->number[v->id] = (int)c->n++;
+    return x;
+}
+
+/* The operands of `i` that are candidates, as bits. */
+static unsigned candidates_in(const candidates *c, const instr *i)
+{
+    unsigned mask = 0;
+    for (int k = 0; k < i->nin; k++)
+        if (c->number[i->in[k]->id] >= 0) mask |= 1u << k;
+    return mask;
+}
+
+/* Result of work on candidates, or false where it can be done on no partial value. */
+static bool add_result(candidates *c, const instr *i, unsigned mask)
+{
+    if (!may_carry(i, c->axis)) return false;
+    int nways = 0;
+    for (unsigned way = mask; way; way = (way - 1) & mask)
+        nways += is_way(i, way);
+    if (!nways) return false;
+    unsigned *ways = arena_alloc(c->mem, sizeof *ways * (size_t)nways);
+    int *in = arena_alloc(c->mem, sizeof *in * (size_t)i->nin);
+    for (int k = 0; k < i->nin; k++) {
+        in[k] = c->number[i->in[k]->id];
+        if (in[k] >= 0 && i->kind == INSTR_VIEW) c->cut[in[k]].before_view = true;
+    }
+    cut_value *x = add_candidate(c, i->out[0]);
+    x->nin = i->nin;
+    x->in = in;
+    x->way = ways;
+    for (unsigned way = mask; way; way = (way - 1) & mask)
+        if (is_way(i, way)) ways[x->nways++] = way;
     return true;
 }
 
-/* The one instruction that uses v, or NULL. A fetched value has a further use. */
-static instr *only_user(const value *v)
+static void need_operands(candidates *c, const instr *i)
 {
-    if (v->uses != 1 || !v->def) return NULL;
-    for (instr *i = v->def->next; i; i = i->next)
-        for (int k = 0; k < i->nin; k++)
-            if (i->in[k] == v) return i;
-    return NULL;
-}
-
-/* Operands of `i` that are sums over `axes` and have no other use, as bits; `as_well` counts as one
- * of them. */
-static unsigned sums_over(const instr *i, split axes, const value *as_well)
-{
-    unsigned mask = 0;
     for (int k = 0; k < i->nin; k++) {
-        const value *v = i->in[k];
-        const bool sum = is_sum(v->def) && split_equal(v->def->axes, axes) && v->uses == 1;
-        if (v == as_well || sum) mask |= 1u << k;
+        if (c->number[i->in[k]->id] < 0) continue;
+        cut_value *x = &c->cut[c->number[i->in[k]->id]];
+        const bool own_part =
+            i->kind == INSTR_SLICE && i->axes.n == 1 && i->axes.axis[0] == c->axis && !x->sliced;
+        *(own_part ? &x->sliced : &x->needed) = true;
     }
-    return mask;
 }
 
-/* Operands in `mask` (at least two) become one sum that moves no more bytes than they did. */
-static bool joins(const mtf_program *p, const instr *i, unsigned mask)
+static void collect(candidates *c)
 {
-    int64_t bytes = 0;
-    for (int k = 0; k < i->nin; k++)
-        if (mask >> k & 1) bytes += bytes_of(p, i->in[k]);
-    return op_linear(i->node, mask) && bytes_of(p, i->out[0]) <= bytes;
-}
-
-static unsigned position_of(const instr *i, const value *v)
-{
-    unsigned mask = 0;
-    for (int k = 0; k < i->nin; k++)
-        if (i->in[k] == v) mask |= 1u << k;
-    return mask;
-}
-
-/* Would it pay to let the sum of `v`, `bytes` large, pass its user and perhaps more? */
-static bool pays(const mtf_program *p, const value *v, split axes, int64_t bytes)
-{
-    const instr *user = only_user(v);
-    if (!user || !may_carry(user)) return false;
-    const unsigned alone = position_of(user, v), all = sums_over(user, axes, v);
-    if (!mixes_nothing(user, all, axes)) return false;
-    if (all != alone && joins(p, user, all)) return true;
-    if (!op_linear(user->node, alone) || !mixes_nothing(user, alone, axes)) return false;
-    const int64_t after = bytes_of(p, user->out[0]);
-    if (after != bytes) return after < bytes;
-    return pays(p, user->out[0], axes, bytes);
-}
-
-/* May the sum of `v` alone pass `i`? */
-static bool moves_alone(const mtf_program *p, const instr *i, const value *v, split axes)
-{
-    const bool linear = op_linear(i->node, position_of(i, v)) || FAULT(FAULT_SINK_NONLINEAR);
-    if (v->uses != 1 || !linear) return false;
-    if (FAULT(FAULT_SINK_NONLINEAR) && !op_linear(i->node, position_of(i, v))) return true;
-    return i->kind == INSTR_VIEW || pays(p, v, axes, bytes_of(p, v));
-}
-
-/* `i` works on the partial operands in `mask`; their sum is taken of its result. */
-static void move_behind(mtf_program *p, instr *i, unsigned mask, split axes)
-{
-    for (int k = 0; k < i->nin; k++) {
-        if (!(mask >> k & 1) || !is_sum(i->in[k]->def)) continue;
-        instr *sum = i->in[k]->def;
-        i->in[k] = sum->in[0];
-        if (sum->out[0]->uses > 0) { /* an operand that stands twice shares one sum */
-            sum->out[0]->uses = 0;
-            program_remove(p, sum);
+    for (int64_t v = 0; v < c->p->nvalues; v++)
+        c->number[v] = -1;
+    for (instr *i = c->p->first; i; i = i->next) {
+        if (is_sum_over(i, c->axis)) {
+            add_candidate(c, i->out[0])->source = true;
+            continue;
         }
+        const unsigned mask = candidates_in(c, i);
+        if (mask && !add_result(c, i, mask)) need_operands(c, i);
     }
-    value *result = i->out[0], *partial = program_value(p, result->tensor, &result->shape);
-    for (int d = 0; d < result->shape.rank; d++)
-        partial->split[d] = result->split[d];
-    partial->pending = result->pending | split_mask(axes);
-    partial->combine = COMBINE_SUM;
-    partial->def = i;
-    partial->uses = 1;
-    i->out[0] = partial;
-    instr *sum = program_instr(p, i, INSTR_ALL_REDUCE, i->node, 1, 1);
-    sum->in[0] = partial;
-    sum->out[0] = result;
-    sum->axes = axes;
-    sum->combine = COMBINE_SUM;
-    result->def = sum;
+    for (int k = 0; k < c->p->nfetches; k++) {
+        const int at = c->number[c->p->fetch[k]->id];
+        if (at >= 0) c->cut[at].needed = true;
+    }
 }
 
-static bool try_move(mtf_program *p, instr *i)
+/* ---- moving ---- */
+
+static value *make_partial(mtf_program *p, const value *v, int axis)
 {
-    if (!may_carry(i)) return false;
-    for (int k = 0; k < i->nin; k++) {
-        const value *v = i->in[k];
-        if (!is_sum(v->def) || v->uses != (int)__builtin_popcount(position_of(i, v))) continue;
-        const split axes = v->def->axes;
-        const unsigned all = sums_over(i, axes, v), alone = position_of(i, v);
-        const bool joint = all != alone && joins(p, i, all) && mixes_nothing(i, all, axes);
-        if (!joint && !mixes_nothing(i, alone, axes)) continue;
-        if (!joint && !moves_alone(p, i, v, axes)) continue;
-        move_behind(p, i, joint ? all : alone, axes);
-        return true;
+    value *partial = program_value(p, v->tensor, &v->shape);
+    for (int d = 0; d < v->shape.rank; d++)
+        partial->split[d] = v->split[d];
+    partial->pending = v->pending | 1u << axis;
+    partial->combine = COMBINE_SUM;
+    return partial;
+}
+
+/* Candidate k becomes partial where the cut says so, and is reduced behind its instruction. */
+static void move(candidates *c, int64_t k)
+{
+    const cut_value *x = &c->cut[k];
+    value *whole = c->whole[k];
+    instr *i = whole->def;
+    if (x->source) {
+        c->partial[k] = i->in[0];
+        if (!x->reduced) program_remove(c->p, i);
+        return;
     }
-    return false;
+    for (int j = 0; j < x->nin; j++)
+        if (x->taken >> j & 1) i->in[j] = c->partial[x->in[j]];
+    if (!x->taken) return;
+    i->out[0] = c->partial[k] = make_partial(c->p, whole, c->axis);
+    if (!x->reduced) return;
+    instr *sum = program_instr(c->p, i, INSTR_ALL_REDUCE, i->node, 1, 1);
+    sum->in[0] = i->out[0];
+    sum->out[0] = whole;
+    sum->axes = (split){.n = 1, .axis = {(int8_t)c->axis}};
+    sum->combine = COMBINE_SUM;
+}
+
+static void sink_over(mtf_program *p, int axis)
+{
+    const size_t room = (size_t)p->nvalues + 1;
+    candidates c = {.p = p, .axis = axis, .mem = arena_new()};
+    c.cut = mem_alloc(sizeof *c.cut * room);
+    c.whole = mem_alloc(sizeof *c.whole * room);
+    c.partial = mem_alloc(sizeof *c.partial * room);
+    c.number = mem_alloc(sizeof *c.number * room);
+    collect(&c);
+    cut_place((int)c.n, c.cut);
+    for (int64_t k = 0; k < c.n; k++)
+        move(&c, k);
+    program_count(p);
+    mem_free(c.cut);
+    mem_free(c.whole);
+    mem_free(c.partial);
+    mem_free(c.number);
+    arena_free(&c.mem);
 }
 
 void pass_sink(mtf_program *p)
 {
     program_count(p);
-    for (instr *i = p->first; i; i = i->next)
-        while (try_move(p, i))
-            continue;
-    program_count(p);
+    for (int axis = 0; axis < p->mesh->naxes; axis++)
+        sink_over(p, axis);
 }

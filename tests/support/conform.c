@@ -388,6 +388,40 @@ static bool is_illegal(const mtf_graph *g, const mtf_layout *l)
     return false;
 }
 
+/* What the layouts of one sample and mesh move. */
+typedef struct volume {
+    int64_t legal, still;
+    FILE *moving; /* " LAYOUT=CALLS/BYTES" of each that moves something */
+} volume;
+
+static void note_volume(volume *v, const char *layout, const mtf_totals *t)
+{
+    v->legal++;
+    if (t->calls == 0)
+        v->still++;
+    else
+        fprintf(v->moving, " %.*s=%lld/%.0f", (int)strlen(layout) - 1, layout, (long long)t->calls,
+                t->sent_bytes);
+}
+
+static void check_layout(const op *row, int k, sample_graph *s, int mesh, const mtf_mesh *m,
+                         const char *text, volume *v, coverage *c)
+{
+    mtf_err err = {0};
+    mtf_totals t;
+    mtf_layout *l = mtf_layout_parse(text, m, true, NULL, &err);
+    assert_non_null(l);
+    if (run(s, m, l, s->got, &t, &err) == MTF_OK) {
+        compare(row, k, s, meshes[mesh], text);
+        note_volume(v, text, &t);
+        note_cover(c, s->g, m, l, mesh);
+    } else if (!is_illegal(s->g, l) || !strstr(err.text, "are both split over mesh axis")) {
+        fail_msg("%s sample %d, mesh %s, layout %s: %s", row->name, k, meshes[mesh], text,
+                 err.text);
+    }
+    mtf_layout_free(&l);
+}
+
 static void check_layouts(const op *row, int k, sample_graph *s, int mesh, coverage *c)
 {
     mtf_err err = {0};
@@ -397,29 +431,18 @@ static void check_layouts(const op *row, int k, sample_graph *s, int mesh, cover
     int64_t count = 1;
     for (int d = 0; d < n; d++)
         count *= nways[axes - 1];
-    int64_t legal = 0, calls = 0;
-    double bytes = 0;
+    char *moving = NULL;
+    size_t size = 0;
+    volume v = {.moving = open_memstream(&moving, &size)};
     for (int64_t code = 0; code < count; code++) {
         char text[256];
-        mtf_totals t;
         layout_text(text, sizeof text, axes, dims, n, code);
-        err = (mtf_err){0};
-        mtf_layout *l = mtf_layout_parse(text, m, true, NULL, &err);
-        assert_non_null(l);
-        if (run(s, m, l, s->got, &t, &err) == MTF_OK) {
-            legal++;
-            calls += t.calls;
-            bytes += t.sent_bytes;
-            compare(row, k, s, meshes[mesh], text);
-            note_cover(c, s->g, m, l, mesh);
-        } else if (!is_illegal(s->g, l) || !strstr(err.text, "are both split over mesh axis")) {
-            fail_msg("%s sample %d, mesh %s, layout %s: %s", row->name, k, meshes[mesh], text,
-                     err.text);
-        }
-        mtf_layout_free(&l);
+        check_layout(row, k, s, mesh, m, text, &v, c);
     }
-    fprintf(c->volume, "%s %d mesh %s: %lld layouts, %lld calls, %.0f bytes\n", row->name, k,
-            meshes[mesh], (long long)legal, (long long)calls, bytes);
+    fclose(v.moving);
+    fprintf(c->volume, "%s %d mesh %s: %lld of %lld layouts move nothing%s%s\n", row->name, k,
+            meshes[mesh], (long long)v.still, (long long)v.legal, *moving ? ";" : "", moving);
+    free(moving);
     mtf_mesh_free(&m);
 }
 

@@ -13,8 +13,8 @@ void coverage_free(coverage **c);
 /* One line per row, dim and role: meshes under which it was cut evenly and unevenly. Allocated with
  * malloc. */
 char *coverage_text(const coverage *c);
-/* One line per sample and mesh: calls and bytes of all collectives, added over all legal layouts.
- * So no change moves more, unseen. Belongs to `c`. */
+/* One line per sample and mesh: how many legal layouts move nothing, and for every other one the
+ * calls and bytes of its collectives. So no change moves more, unseen. Belongs to `c`. */
 const char *coverage_volume(coverage *c);
 /* Is there a dim of a row, but for WHOLE ones, that was never cut, or a row none of whose dims of a
  * role was cut evenly, or unevenly? Names the first in `text`. */

@@ -23,6 +23,15 @@ static char *read_all(const char *path)
     return text;
 }
 
+/* Of a long line the part that matters: some words around byte `at`. */
+static int excerpt(const char *line, size_t at, const char **from)
+{
+    enum { BEFORE = 60, ROOM = 160 };
+    const size_t length = strcspn(line, "\n"), start = at > BEFORE ? at - BEFORE : 0;
+    *from = line + start;
+    return (int)(length - start < ROOM ? length - start : ROOM);
+}
+
 static void report_first_difference(const char *name, const char *want, const char *got)
 {
     int line = 1;
@@ -34,9 +43,15 @@ static void report_first_difference(const char *name, const char *want, const ch
         b += m + (b[m] == '\n');
         line++;
     }
-    fail_msg("tests/golden/%s differs at line %d:\n  expected: %.*s\n  found:    %.*s\n"
-             "if the change is right, `make golden` rewrites the file",
-             name, line, (int)strcspn(a, "\n"), a, (int)strcspn(b, "\n"), b);
+    size_t at = 0;
+    while (a[at] && a[at] != '\n' && a[at] == b[at])
+        at++;
+    const char *expected, *found;
+    const int n = excerpt(a, at, &expected), m = excerpt(b, at, &found);
+    const int head = (int)strcspn(a, "\n:");
+    fail_msg("tests/golden/%s differs at line %d (%.*s), byte %zu:\n  expected: %.*s\n"
+             "  found:    %.*s\nif the change is right, `make golden` rewrites the file",
+             name, line, head, a, at + 1, n, expected, m, found);
 }
 
 void golden_check(const char *name, const char *text)

@@ -17,6 +17,7 @@ typedef struct choice {
     const node_task *t;
     node_plan best;
     bool found;
+    double favour; /* the share of the best plan's time that a better one may take */
     int naxes; /* that may be assigned */
     int axis[MTF_MAX_AXES];
     int dim[MTF_MAX_AXES]; /* of each axis; -1: none */
@@ -188,24 +189,27 @@ static int chunk_dim_of(const node_task *t, const node_plan *plan)
     return best;
 }
 
-/* Takes the plan where it is better than the best so far. */
+/* Takes the plan where it is better than the best so far. Stops as soon as it cannot be. */
 static void consider(choice *c, node_plan *plan)
 {
     const node_task *t = c->t;
+    price rival = c->best.price;
+    rival.seconds *= c->favour;
     plan->price = work_price(t, plan);
-    if (c->found && plan->price.seconds > c->best.price.seconds) return;
     for (int o = 0; o < t->node->nout; o++) {
         price p;
+        if (c->found && plan->price.seconds > rival.seconds * (1 + 1e-9)) return;
         if (!result_price(t, plan, o, &p)) return;
         plan->price = price_sum(plan->price, p);
     }
-    if (c->found && plan->price.seconds > c->best.price.seconds * (1 + 1e-9)) return;
+    if (c->found && plan->price.seconds > rival.seconds * (1 + 1e-9)) return;
     plan->chunk_dim = chunk_dim_of(t, plan);
     if (!operands_price(t, plan, &plan->price)) return;
     if (plan->chunks == 1) plan->chunk_dim = -1;
-    if (c->found && !price_less(plan->price, c->best.price)) return;
+    if (c->found && !price_less(plan->price, rival)) return;
     c->best = *plan;
     c->found = true;
+    c->favour = 1;
 }
 
 /* ---- assignments ---- */
@@ -307,7 +311,7 @@ static void start_at_home(choice *c, bool *conflict, bool *idle)
 
 bool plan_node(const node_task *t, node_plan *plan)
 {
-    choice c = {.t = t};
+    choice c = {.t = t, .favour = 1};
     const unsigned axes = axes_in_question(t);
     for (int a = 0; a < t->mesh->naxes; a++)
         if (axes >> a & 1) c.axis[c.naxes++] = a;
@@ -316,7 +320,7 @@ bool plan_node(const node_task *t, node_plan *plan)
     consider_assignment(&c);
     const bool product = t->node->op->accumulate;
     if (conflict || !c.found || (product && (idle || c.best.price.calls > 0))) {
-        if (!conflict) c.best.price.seconds *= MUCH_BETTER;
+        c.favour = conflict ? 1 : MUCH_BETTER;
         double assignments = 1;
         for (int i = 0; i < c.naxes; i++)
             assignments *= t->n + 1;

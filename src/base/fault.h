@@ -55,7 +55,11 @@
     F(FAULT_SCATTER_AXES, "scatter_axes")                                                          \
     F(FAULT_VERIFY_TAIL, "verify_tail")                                                            \
     F(FAULT_VERIFY_PENDING, "verify_pending")                                                      \
-    F(FAULT_RESHARD_USES, "reshard_uses")
+    F(FAULT_RESHARD_USES, "reshard_uses")                                                          \
+    F(FAULT_CHUNK_START, "chunk_start")                                                            \
+    F(FAULT_CHUNK_LOST, "chunk_lost")                                                              \
+    F(FAULT_SUM_ORDER, "sum_order")                                                                \
+    F(FAULT_MOVE_LIMIT, "move_limit")
 
 #define FAULT_ENUM(id, name) id,
 typedef enum fault { FAULT_LIST(FAULT_ENUM) FAULT_COUNT } fault;

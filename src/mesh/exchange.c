@@ -146,7 +146,7 @@ static block block_of(const exchange *x, int g, int side, int64_t proc)
         b.lo[d] = block_start(b.size[d], parts, part);
         b.n[d] = block_start(b.size[d], parts, part + 1) - b.lo[d];
         if (side == 1 && dim == x->chunk_dim) {
-            b.lo[d] = x->chunk_start;
+            b.lo[d] = FAULT(FAULT_CHUNK_START) ? 0 : x->chunk_start;
             b.n[d] = x->chunk_size;
         }
         b.elements *= b.n[d];

@@ -4,6 +4,7 @@
  * part are fetched before this one is multiplied, so that two parts are there at a time. */
 #include <string.h>
 
+#include "base/fault.h"
 #include "spmd/lowering.h"
 
 typedef struct product {
@@ -82,6 +83,7 @@ value *emit_chunks(lowering *l, const mtf_node *n, const node_task *t, const nod
     for (int64_t part = 0; part < plan->chunks; part++) {
         if (part + 1 < plan->chunks) fetch_all(&c, part + 1, in[(part + 1) % 2]);
         value *one = multiply(&c, part, in[part % 2]);
+        if (total && FAULT(FAULT_CHUNK_LOST)) continue;
         total = total ? add(&c, total, one) : one;
     }
     return total;

@@ -18,7 +18,7 @@ typedef struct choice {
     node_plan best;
     bool found;
     double favour; /* the share of the best plan's time that a better one may take */
-    int naxes; /* that may be assigned */
+    int naxes;     /* that may be assigned */
     int axis[MTF_MAX_AXES];
     int dim[MTF_MAX_AXES]; /* of each axis; -1: none */
 } choice;

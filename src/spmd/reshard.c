@@ -186,7 +186,8 @@ static int enter(search *s, int from, move m)
     const bool reshaped = f->reshaped || m.reshapes;
     const int64_t operand = placement_bytes(mesh, shape_at(s, f->reshaped), s->r->element, &f->at);
     const int64_t result = placement_bytes(mesh, shape_at(s, reshaped), s->r->element, &m.to);
-    if (s->r->max_bytes && result > operand && result > s->r->max_bytes) return -1;
+    if (s->r->max_bytes && !FAULT(FAULT_MOVE_LIMIT) && result > operand && result > s->r->max_bytes)
+        return -1;
     const int known = find_state(s, reshaped, &m.to);
     if (known >= 0 && s->state[known].done) return -1;
     if (s->goal >= 0 && f->price.seconds + least_seconds(m.kind) > s->state[s->goal].price.seconds)
@@ -212,6 +213,7 @@ static split one_axis(int axis)
 static int next_sum(const search *s, const placement *at)
 {
     const unsigned left = at->pending & ~(s->r->anywhere ? at->pending : s->r->to.pending);
+    if (left && FAULT(FAULT_SUM_ORDER)) return __builtin_ctz(left);
     return left ? 31 - __builtin_clz(left) : -1;
 }
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Cost of compiling for many processors: bench/compile [LAYERS]
+ * Cost of compiling for many processors: bench/compile [LAYERS [REPEATS]]
  *
  * Builds the training step of a large Transformer for several meshes, each in a process of its own,
  * and prints time, instructions and peak memory. All lines should be about equal: the compiler's
@@ -43,8 +43,14 @@ static mtf_status set_keys(config *c, const char *layers, const char *mesh, mtf_
     return config_set(c, text, err);
 }
 
-/* In the child: compiles and prints the line but for its memory. */
-static int compile(const char *layers, const char *mesh)
+/* What the child tells. */
+typedef struct figures {
+    double seconds;
+    int64_t instructions, parameters;
+} figures;
+
+/* In the child: compiles once. */
+static int compile(const char *layers, const char *mesh, figures *f)
 {
     config c;
     lm *m = NULL;
@@ -56,9 +62,7 @@ static int compile(const char *layers, const char *mesh)
     if (st == MTF_OK) st = lm_open(&c, &r, &m, NULL, &err);
     if (st == MTF_OK) {
         const mtf_totals t = mtf_program_totals(m->micro[0].program);
-        printf("%-16s %8.4f %13lld %11.3f", mesh, now() - before, (long long)t.instructions,
-               (double)m->parameters / 1e9);
-        fflush(stdout);
+        *f = (figures){now() - before, t.instructions, m->parameters};
     } else {
         fprintf(stderr, "%s\n", err.text);
     }
@@ -67,19 +71,52 @@ static int compile(const char *layers, const char *mesh)
     return (int)st;
 }
 
+/* One compilation in a process of its own. */
+static bool measure(const char *layers, const char *mesh, figures *f, double *megabytes)
+{
+    int ends[2], status = 0;
+    struct rusage used;
+    if (pipe(ends) != 0) return false;
+    const pid_t child = fork();
+    if (child < 0) return false;
+    if (child == 0) {
+        const int failed = compile(layers, mesh, f);
+        const bool told = write(ends[1], f, sizeof *f) == (ssize_t)sizeof *f;
+        _exit(failed || !told);
+    }
+    close(ends[1]);
+    const bool heard = read(ends[0], f, sizeof *f) == (ssize_t)sizeof *f;
+    close(ends[0]);
+    if (wait4(child, &status, 0, &used) < 0) return false;
+    *megabytes = (double)used.ru_maxrss / 1024;
+    return heard && status == 0;
+}
+
+static int by_size(const void *a, const void *b)
+{
+    const double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+enum { MAX_REPEATS = 99 };
+
 int main(int argc, char **argv)
 {
     const char *layers = argc > 1 ? argv[1] : "24";
-    printf("mesh              seconds  instructions  parameters   peak MB\n");
+    const int asked = argc > 2 ? atoi(argv[2]) : 1;
+    const int repeats = asked < 1 ? 1 : asked > MAX_REPEATS ? MAX_REPEATS : asked;
+    printf("mesh              seconds  instructions  parameters   peak MB   (median of %d)\n",
+           repeats);
     for (size_t i = 0; i < sizeof meshes / sizeof *meshes; i++) {
-        fflush(stdout);
-        const pid_t child = fork();
-        if (child < 0) return 1;
-        if (child == 0) _exit(compile(layers, meshes[i]));
-        int status = 0;
-        struct rusage used;
-        if (wait4(child, &status, 0, &used) < 0 || status != 0) return 1;
-        printf("e9 %9.1f\n", (double)used.ru_maxrss / 1024);
+        figures f = {0};
+        double seconds[MAX_REPEATS], megabytes = 0;
+        for (int k = 0; k < repeats; k++) {
+            if (!measure(layers, meshes[i], &f, &megabytes)) return 1;
+            seconds[k] = f.seconds;
+        }
+        qsort(seconds, (size_t)repeats, sizeof *seconds, by_size);
+        printf("%-16s %8.4f %13lld %11.3fe9 %9.1f\n", meshes[i], seconds[repeats / 2],
+               (long long)f.instructions, (double)f.parameters / 1e9, megabytes);
     }
     return 0;
 }

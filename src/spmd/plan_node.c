@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "spmd/plan_node.h"
 
+#include <math.h>
 #include <string.h>
 
 #include "base/fault.h"
 #include "mesh/link.h"
 
 /* Above this number of assignments the axes are tried one after the other, the rest held. */
-enum { MAX_ASSIGNMENTS = 4096 };
+enum { MAX_ASSIGNMENTS = 1024 };
 
 /* Another plan than the layout's own must take less than this share of its time: the estimate is
  * not better than that. */
@@ -90,18 +91,60 @@ static int64_t chunks_for(const node_task *t, const node_plan *plan, int k)
     return most > 0 ? (n + most - 1) / most : 0;
 }
 
+static reshard_task operand_task(const node_task *t, const node_plan *plan, int k)
+{
+    return (reshard_task){.mesh = t->mesh,
+                          .from_shape = &t->node->in[k]->shape,
+                          .to_shape = &t->node->in[k]->shape,
+                          .element = mtf_dtype_size(t->node->in[k]->dtype),
+                          .to = plan_operand(t, plan, k),
+                          .max_bytes = t->max_bytes,
+                          .known = t->known};
+}
+
+static reshard_task result_task(const node_task *t, const node_plan *plan, int o)
+{
+    reshard_task way = {.mesh = t->mesh,
+                        .from_shape = &t->node->out[o].shape,
+                        .to_shape = &t->node->out[o].shape,
+                        .element = mtf_dtype_size(t->node->out[o].dtype),
+                        .from = plan_result(t, plan, o),
+                        .to = t->out[o],
+                        .max_bytes = t->max_bytes,
+                        .known = t->known};
+    if (t->anywhere[o]) {
+        way.to = way.from;
+        way.to.pending = 0;
+    }
+    return way;
+}
+
+/* What all moves take, at least: spares the search for routes that are not worth it. */
+static double least_seconds(const node_task *t, const node_plan *plan)
+{
+    double seconds = 0;
+    for (int o = 0; o < t->node->nout; o++) {
+        const reshard_task way = result_task(t, plan, o);
+        seconds += reshard_least_seconds(&way);
+    }
+    for (int k = 0; k < t->node->nin; k++) {
+        reshard_task way = operand_task(t, plan, k);
+        double least = INFINITY;
+        for (int i = 0; i < t->available[k]; i++) {
+            way.from = t->in[k][i];
+            least = fmin(least, reshard_least_seconds(&way));
+        }
+        seconds += least;
+    }
+    return seconds;
+}
+
 /* From the cheapest available placement. */
 static bool operand_price(const node_task *t, node_plan *plan, int k, price *out)
 {
     bool found = false;
     route r;
-    reshard_task way = {.mesh = t->mesh,
-                        .from_shape = &t->node->in[k]->shape,
-                        .to_shape = &t->node->in[k]->shape,
-                        .element = mtf_dtype_size(t->node->in[k]->dtype),
-                        .to = plan_operand(t, plan, k),
-                        .max_bytes = t->max_bytes,
-                        .known = t->known};
+    reshard_task way = operand_task(t, plan, k);
     for (int i = 0; i < t->available[k]; i++) {
         way.from = t->in[k][i];
         if (!reshard_route(&way, &r) || (found && !price_less(r.price, *out))) continue;
@@ -116,11 +159,7 @@ static bool operand_price(const node_task *t, node_plan *plan, int k, price *out
 static bool chunked_price(const node_task *t, node_plan *plan, int k, price *out)
 {
     bool found = false;
-    reshard_task way = {.mesh = t->mesh,
-                        .from_shape = &t->node->in[k]->shape,
-                        .to_shape = &t->node->in[k]->shape,
-                        .element = mtf_dtype_size(t->node->in[k]->dtype),
-                        .to = plan_operand(t, plan, k)};
+    reshard_task way = operand_task(t, plan, k);
     for (int i = 0; i < t->available[k]; i++) {
         way.from = t->in[k][i];
         if (way.from.pending) continue;
@@ -137,21 +176,9 @@ static bool chunked_price(const node_task *t, node_plan *plan, int k, price *out
 
 static bool result_price(const node_task *t, const node_plan *plan, int o, price *out)
 {
-    *out = (price){0};
-    if (t->anywhere[o] && !plan_result(t, plan, o).pending) return true;
     route r;
-    reshard_task way = {.mesh = t->mesh,
-                        .from_shape = &t->node->out[o].shape,
-                        .to_shape = &t->node->out[o].shape,
-                        .element = mtf_dtype_size(t->node->out[o].dtype),
-                        .from = plan_result(t, plan, o),
-                        .to = t->out[o],
-                        .max_bytes = t->max_bytes,
-                        .known = t->known};
-    if (t->anywhere[o]) {
-        way.to = way.from;
-        way.to.pending = 0;
-    }
+    const reshard_task way = result_task(t, plan, o);
+    *out = (price){0};
     if (!reshard_route(&way, &r)) return false;
     *out = r.price;
     return true;
@@ -196,6 +223,8 @@ static void consider(choice *c, node_plan *plan)
     price rival = c->best.price;
     rival.seconds *= c->favour;
     plan->price = work_price(t, plan);
+    const double least = plan->price.seconds + least_seconds(t, plan);
+    if (c->found && least > rival.seconds * (1 + 1e-9)) return;
     for (int o = 0; o < t->node->nout; o++) {
         price p;
         if (c->found && plan->price.seconds > rival.seconds * (1 + 1e-9)) return;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Shortest path over placements. A state is a placement under the old or the new shape; its
+ * Shortest path (A*) over placements. A state is a placement under the old or the new shape; its
  * neighbours are what one move makes of it. The direct exchange is known from the start, so that
  * only cheaper states are looked at, and a limit on their number never leaves us without a route.
  */
@@ -12,13 +12,15 @@
 #include "mesh/exchange.h"
 #include "mesh/link.h"
 
-enum { MAX_STATES = 512, ASKED = 16, FEW = 16 };
+enum { MAX_STATES = 512, ASKED = 16, FEW_ASKED = 4, FEW = 16 };
 
 typedef struct state {
     bool reshaped; /* lies under the new shape */
     placement at;
-    price price;
-    int parent; /* -1: the start */
+    uint64_t code; /* of `at` */
+    price price;   /* from the start */
+    double rest;   /* seconds to the goal, at least */
+    int parent;    /* -1: the start */
     move by;
     bool done;
 } state;
@@ -40,15 +42,13 @@ static const mtf_shape *shape_at(const search *s, bool reshaped)
 /* ---- prices ---- */
 
 /* Elements that a processor keeps, and that it has in the end; the shape stays. */
-static void kept_elements(const search *s, const state *from, const move *m, int64_t proc,
-                          int64_t *kept, int64_t *all)
+static void kept_elements(const mtf_mesh *mesh, const mtf_shape *shape, const placement *from,
+                          const placement *to, int64_t proc, int64_t *kept, int64_t *all)
 {
-    const mtf_shape *shape = shape_at(s, from->reshaped);
-    const mtf_mesh *mesh = s->r->mesh;
     *kept = *all = 1;
     for (int d = 0; d < shape->rank; d++) {
-        const kernel_dim a = dim_block(mesh, shape->dim[d], from->at.split[d], proc);
-        const kernel_dim b = dim_block(mesh, shape->dim[d], m->to.split[d], proc);
+        const kernel_dim a = dim_block(mesh, shape->dim[d], from->split[d], proc);
+        const kernel_dim b = dim_block(mesh, shape->dim[d], to->split[d], proc);
         const int64_t lo = a.offset > b.offset ? a.offset : b.offset;
         const int64_t a_end = a.offset + a.local, b_end = b.offset + b.local;
         const int64_t hi = a_end < b_end ? a_end : b_end;
@@ -74,7 +74,8 @@ static double least_bytes(const search *s, const state *from, const move *m, con
     int64_t most = 0;
     for (int64_t k = 0; k < asked; k++) {
         int64_t kept, all;
-        kept_elements(s, from, m, k * procs / asked, &kept, &all);
+        kept_elements(s->r->mesh, shape_at(s, from->reshaped), &from->at, &m->to, k * procs / asked,
+                      &kept, &all);
         if (all - kept > most) most = all - kept;
     }
     return (double)(most * s->r->element);
@@ -156,12 +157,6 @@ static price price_of(const search *s, const state *from, const move *m, double 
     }
 }
 
-/* No move of the kind is faster: spares the trouble to count its bytes. */
-static double least_seconds(instr_kind kind)
-{
-    return kind == INSTR_SLICE || kind == INSTR_VIEW ? 0 : link_time(1, 1, 0);
-}
-
 /* ---- states ---- */
 
 static bool is_goal(const search *s, const state *x)
@@ -170,11 +165,55 @@ static bool is_goal(const search *s, const state *x)
     return s->r->anywhere || placement_equal(&x->at, &s->r->to);
 }
 
-static int find_state(const search *s, bool reshaped, const placement *at)
+/* A placement in a number: for every axis the dim that it cuts and its place there, or that the
+ * value is partial over it. */
+_Static_assert(MTF_MAX_AXES <= 8 && MTF_MAX_RANK < 15, "eight bits per axis");
+static uint64_t code_of(const placement *p)
+{
+    uint64_t code = 0;
+    for (int d = 0; d < MTF_MAX_RANK; d++)
+        for (int i = 0; i < p->split[d].n; i++)
+            code |= (uint64_t)(16 * i + d + 1) << 8 * p->split[d].axis[i];
+    for (int a = 0; a < MTF_MAX_AXES; a++)
+        if (p->pending >> a & 1) code |= (uint64_t)15 << 8 * a;
+    return code;
+}
+
+static int find_state(const search *s, bool reshaped, uint64_t code)
 {
     for (int i = 0; i < s->n; i++)
-        if (s->state[i].reshaped == reshaped && placement_equal(&s->state[i].at, at)) return i;
+        if (s->state[i].code == code && s->state[i].reshaped == reshaped) return i;
     return -1;
+}
+
+/* Seconds that are still needed, at least: a call for every axis to reduce over, and where elements
+ * are missing a call that brings them. */
+static double rest_of(const search *s, bool reshaped, const placement *at)
+{
+    const reshard_task *r = s->r;
+    if (r->anywhere || reshaped != s->reshapes) return 0;
+    const int sums = __builtin_popcount(at->pending & ~r->to.pending);
+    if (sums) return link_time(sums, sums, 0);
+    const int64_t procs = r->mesh->processors, asked = procs < FEW_ASKED ? procs : FEW_ASKED;
+    int64_t most = 0;
+    for (int64_t k = 0; k < asked; k++) {
+        int64_t kept, all;
+        kept_elements(r->mesh, r->to_shape, at, &r->to, k * procs / asked, &kept, &all);
+        if (all - kept > most) most = all - kept;
+    }
+    return most ? link_time(1, 1, (double)(most * r->element)) : 0;
+}
+
+/* No move of the kind is faster. */
+static double least_seconds(instr_kind kind)
+{
+    return kind == INSTR_SLICE || kind == INSTR_VIEW ? 0 : link_time(1, 1, 0);
+}
+
+/* Would a route of so many seconds be slower than the one that is known? */
+static bool hopeless(const search *s, double seconds)
+{
+    return s->goal >= 0 && seconds > s->state[s->goal].price.seconds * (1 + 1e-9);
 }
 
 /* Enters what a move makes of state `from`, where that is cheaper than all that is known. Returns
@@ -188,16 +227,24 @@ static int enter(search *s, int from, move m)
     const int64_t result = placement_bytes(mesh, shape_at(s, reshaped), s->r->element, &m.to);
     if (s->r->max_bytes && !FAULT(FAULT_MOVE_LIMIT) && result > operand && result > s->r->max_bytes)
         return -1;
-    const int known = find_state(s, reshaped, &m.to);
+    const uint64_t code = code_of(&m.to);
+    const int known = find_state(s, reshaped, code);
     if (known >= 0 && s->state[known].done) return -1;
-    if (s->goal >= 0 && f->price.seconds + least_seconds(m.kind) > s->state[s->goal].price.seconds)
-        return -1;
+    const double rest = known >= 0 ? s->state[known].rest : rest_of(s, reshaped, &m.to);
+    if (hopeless(s, f->price.seconds + least_seconds(m.kind) + rest)) return -1;
     const price sum = price_sum(f->price, price_of(s, f, &m, (double)operand));
+    if (hopeless(s, sum.seconds + rest)) return -1;
     if (s->goal >= 0 && !price_less(sum, s->state[s->goal].price)) return -1;
     if (known >= 0 && !price_less(sum, s->state[known].price)) return -1;
     if (known < 0 && s->n == MAX_STATES) return -1;
     const int at = known >= 0 ? known : s->n++;
-    s->state[at] = (state){.reshaped = reshaped, .at = m.to, .price = sum, .parent = from, .by = m};
+    s->state[at] = (state){.reshaped = reshaped,
+                           .at = m.to,
+                           .code = code,
+                           .price = sum,
+                           .rest = rest,
+                           .parent = from,
+                           .by = m};
     if (is_goal(s, &s->state[at])) s->goal = at;
     return at;
 }
@@ -415,12 +462,18 @@ static void enter_general(search *s)
     if (at >= 0) try_exchange(s, at);
 }
 
+/* The state whose route may be the fastest. */
 static int cheapest(const search *s)
 {
     int best = -1;
-    for (int i = 0; i < s->n; i++)
-        if (!s->state[i].done && (best < 0 || price_less(s->state[i].price, s->state[best].price)))
-            best = i;
+    price least = {0};
+    for (int i = 0; i < s->n; i++) {
+        price p = s->state[i].price;
+        p.seconds += s->state[i].rest;
+        if (s->state[i].done || (best >= 0 && !price_less(p, least))) continue;
+        best = i;
+        least = p;
+    }
     return best;
 }
 
@@ -454,7 +507,8 @@ static bool find_route(const reshard_task *r, route *out)
     search s = {.r = r, .reshapes = r->from_shape != r->to_shape, .n = 1, .goal = -1};
     s.axes = placement_axes(&r->from) | placement_axes(&r->to) | r->from.pending;
     s.state = mem_alloc(sizeof *s.state * MAX_STATES);
-    s.state[0] = (state){.at = r->from, .parent = -1};
+    s.state[0] = (state){.at = r->from, .code = code_of(&r->from), .parent = -1};
+    s.state[0].rest = rest_of(&s, false, &r->from);
     enter_general(&s);
     for (int at; (at = cheapest(&s)) >= 0 && at != s.goal;) {
         s.state[at].done = true;
@@ -524,4 +578,10 @@ price reshard_exchange_price(const reshard_task *r)
     const state from = {.at = r->from};
     const move m = {.kind = INSTR_EXCHANGE, .reshapes = s.reshapes, .to = r->to};
     return price_of(&s, &from, &m, 0);
+}
+
+double reshard_least_seconds(const reshard_task *r)
+{
+    const search s = {.r = r, .reshapes = r->from_shape != r->to_shape};
+    return rest_of(&s, false, &r->from);
 }

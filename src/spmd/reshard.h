@@ -74,6 +74,9 @@ typedef struct reshard_task {
  */
 bool reshard_route(const reshard_task *r, route *out);
 
+/* No route takes less. */
+double reshard_least_seconds(const reshard_task *r);
+
 /* Of the direct exchange alone, between placements that are partial over the same axes. */
 price reshard_exchange_price(const reshard_task *r);
 

@@ -6,6 +6,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "mesh/link.h"
 #include "mtf/mtf.h"
 #include "spmd/plan_node.h"
 
@@ -214,6 +215,31 @@ static void a_limit_makes_chunks(void **state)
     close_product(&p);
 }
 
+/* Too many assignments to try them all: each axis in turn finds its place. */
+static void many_axes(void **state)
+{
+    (void)state;
+    mtf_err err = {0};
+    const mtf_shape a = S(M(4096), K(64)), b = S(K(64), N(4096)), out = S(M(4096), N(4096));
+    product p = open_product(a, b, out, "-", "-", "-");
+    mtf_mesh *m = mtf_mesh_parse("a:2;b:2;c:2;d:2;e:2;f:2;g:2;h:2", &err);
+    split all = {.n = 8};
+    for (int i = 0; i < 8; i++)
+        all.axis[i] = (int8_t)i;
+    p.in[0].split[0] = p.in[1].split[1] = p.t.out[0].split[0] = all;
+    p.t.mesh = m;
+    p.t.in[0] = &p.in[0];
+    p.t.in[1] = &p.in[1];
+    node_plan plan;
+    assert_true(plan_node(&p.t, &plan));
+    /* Not worse than to gather B in one call and to do the work as it is wanted. */
+    const double gather = link_time(1, 255, bytes_of(b) * 255 / 256);
+    const double work = link_work_time(2.0 * 4096 * 64 * 4096 / 256);
+    assert_true(plan.price.seconds <= gather + work);
+    close_product(&p);
+    mtf_mesh_free(&m);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(both_have_the_batch),
@@ -226,6 +252,7 @@ int main(void)
                                        cmocka_unit_test(a_kept_dim_is_not_wanted),
                                        cmocka_unit_test(all_to_all_before_the_work),
                                        cmocka_unit_test(a_copy_that_is_there_is_taken),
-                                       cmocka_unit_test(a_limit_makes_chunks)};
+                                       cmocka_unit_test(a_limit_makes_chunks),
+                                       cmocka_unit_test(many_axes)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -205,7 +205,7 @@ uint64_t mtf_program_hash(const mtf_program *p)
 /* Each collective says what it receives; the last of a reshard, what the whole needs at least. */
 static void add_received(const mtf_program *p, const instr *i, const reshard_list *l, json_t *o)
 {
-    const reshard *r = &l->reshard[l->of[i->id]];
+    const reshard_chain *r = &l->reshard[l->of[i->id]];
     json_object_set_new(o, "received", json_real(received_bytes(p, i)));
     json_object_set_new(o, "bound", json_real(i == r->last_call ? r->bound : 0));
 }

@@ -19,19 +19,19 @@ exchange exchange_between(const mtf_program *p, const value *from, const value *
 /* ---- report_moves.c ---- */
 
 /* A chain of moves of one value (of several side by side in a bucket), each the only use of the one
- * before. */
-typedef struct reshard {
+ * before. Between two moves the value may be viewed under another shape. */
+typedef struct reshard_chain {
     const instr *first, *last;
     const instr *last_call; /* NULL: nothing but slices */
     int moves;
     double received; /* bytes, by the busiest processor */
     double bound;    /* the least that any plan receives */
-} reshard;
+} reshard_chain;
 
 typedef struct reshard_list {
     int n;
-    reshard *reshard; /* in the order of their first moves */
-    int *of;          /* per instruction: the reshard that it belongs to, or -1 */
+    reshard_chain *reshard; /* in the order of their first moves */
+    int *of;                /* per instruction: the reshard that it belongs to, or -1 */
 } reshard_list;
 
 reshard_list reshards_find(const mtf_program *p);

@@ -29,14 +29,31 @@ static bool is_part(const instr *i)
     return i->kind == INSTR_CHUNK;
 }
 
-/* The move all of whose results `i` takes, and nobody else; NULL: none. */
+static bool used_once(const value *v)
+{
+    return v->uses == 1 || FAULT(FAULT_RESHARD_USES);
+}
+
+/* The value of which `v` is a view, or of whose view, each the only use of the one before. */
+static const value *viewed(const value *v)
+{
+    while (v->def && v->def->kind == INSTR_VIEW && used_once(v))
+        v = v->def->in[0];
+    return v;
+}
+
+static const instr *maker(const instr *i)
+{
+    return viewed(i->in[0])->def;
+}
+
+/* The move all of whose results `i` takes, by whatever name, and nobody else; NULL: none. */
 static const instr *link_before(const instr *i)
 {
-    const instr *d = i->in[0]->def;
+    const instr *d = maker(i);
     if (!d || !is_move(d) || d->nout != i->nin || is_part(i) || is_part(d)) return NULL;
     for (int k = 0; k < i->nin; k++)
-        if (i->in[k] != d->out[k] || (i->in[k]->uses != 1 && !FAULT(FAULT_RESHARD_USES)))
-            return NULL;
+        if (viewed(i->in[k]) != d->out[k] || !used_once(d->out[k])) return NULL;
     return d;
 }
 
@@ -80,7 +97,7 @@ double received_bytes(const mtf_program *p, const instr *i)
 }
 
 /* The axes that the chain reduces over. */
-static unsigned reduced_axes(const reshard *r)
+static unsigned reduced_axes(const reshard_chain *r)
 {
     return r->first->in[0]->pending & ~r->last->out[0]->pending;
 }
@@ -106,7 +123,7 @@ static double sum_bound(const mtf_program *p, const value *to, double n)
     return bytes > own ? bytes : own;
 }
 
-static double bound_of(const mtf_program *p, const reshard *r)
+static double bound_of(const mtf_program *p, const reshard_chain *r)
 {
     if (is_part(r->first)) return part_bytes(p, r->first);
     const double n = size_of_axes(p->mesh, reduced_axes(r));
@@ -123,11 +140,11 @@ static void add_move(const mtf_program *p, reshard_list *l, const instr *i)
     const instr *before = link_before(i);
     if (!before) {
         l->of[i->id] = l->n;
-        l->reshard[l->n++] = (reshard){.first = i};
+        l->reshard[l->n++] = (reshard_chain){.first = i};
     } else {
         l->of[i->id] = l->of[before->id];
     }
-    reshard *r = &l->reshard[l->of[i->id]];
+    reshard_chain *r = &l->reshard[l->of[i->id]];
     r->last = i;
     if (instr_is_collective(i)) r->last_call = i;
     r->moves++;
@@ -191,10 +208,10 @@ typedef struct traffic {
 } traffic;
 
 /* The chain's moves, from the last back to the first. */
-static traffic traffic_of(const mtf_program *p, const reshard *r)
+static traffic traffic_of(const mtf_program *p, const reshard_chain *r)
 {
     traffic t = {0};
-    for (const instr *i = r->last; i; i = i == r->first ? NULL : i->in[0]->def) {
+    for (const instr *i = r->last; i; i = i == r->first ? NULL : maker(i)) {
         t.rounds += rounds_of(i);
         t.messages += messages_of(p, i);
     }
@@ -202,7 +219,7 @@ static traffic traffic_of(const mtf_program *p, const reshard *r)
 }
 
 /* Reductions in one step over all axes, and one exchange. */
-static traffic traffic_of_direct(const mtf_program *p, const reshard *r)
+static traffic traffic_of_direct(const mtf_program *p, const reshard_chain *r)
 {
     const value *from = r->first->in[0], *to = r->last->out[0];
     const unsigned over = reduced_axes(r);
@@ -213,7 +230,7 @@ static traffic traffic_of_direct(const mtf_program *p, const reshard *r)
                      .messages = n - 1 + copies - 1 + moves};
 }
 
-static void print_reason(const mtf_program *p, const reshard *r, FILE *f)
+static void print_reason(const mtf_program *p, const reshard_chain *r, FILE *f)
 {
     const traffic t = traffic_of(p, r), least = traffic_of_direct(p, r);
     const double time = link_time(t.rounds, t.messages, r->received);
@@ -226,10 +243,10 @@ static void print_reason(const mtf_program *p, const reshard *r, FILE *f)
 
 /* ---- text ---- */
 
-static void print_calls(const mtf_program *p, const reshard *r, const instr *i, FILE *f)
+static void print_calls(const mtf_program *p, const reshard_chain *r, const instr *i, FILE *f)
 {
     if (i != r->first) {
-        print_calls(p, r, i->in[0]->def, f);
+        print_calls(p, r, maker(i), f);
         fputs(", ", f);
     }
     fprintf(f, "%s over ", instr_name(i));
@@ -237,7 +254,7 @@ static void print_calls(const mtf_program *p, const reshard *r, const instr *i, 
 }
 
 /* All that two reshards of different tensors have in common, as text; free it. */
-static char *text_of(const mtf_program *p, const reshard *r)
+static char *text_of(const mtf_program *p, const reshard_chain *r)
 {
     char *text = NULL;
     size_t size = 0;
@@ -258,12 +275,12 @@ static char *text_of(const mtf_program *p, const reshard *r)
 
 /* One line of the report: the first of its kind, and how many there are. */
 typedef struct line {
-    const reshard *first;
+    const reshard_chain *first;
     char *text;
     int count;
 } line;
 
-static int add_line(line *lines, int n, const reshard *r, char *text)
+static int add_line(line *lines, int n, const reshard_chain *r, char *text)
 {
     for (int k = 0; k < n; k++)
         if (strcmp(lines[k].text, text) == 0) {

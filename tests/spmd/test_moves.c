@@ -245,7 +245,7 @@ static void verdict(moves *x, char *text, size_t size)
 
 static const split swapped[MTF_MAX_RANK] = {AXES(B, A)};
 
-static move legal_move(const value *v, const broken *b)
+static hand_move legal_move(const value *v, const broken *b)
 {
     const bool to_layout = b->kind == INSTR_PERMUTE || b->kind == INSTR_EXCHANGE;
     return to_layout ? move_to(v, b->kind, v->shape, swapped)
@@ -260,7 +260,7 @@ static void verifier_refuses_wrong_moves(void **state)
         moves x = moves_open("a:2;b:2;c:2", MTF_SHAPE({"x", 5}, {"y", 3}, {"z", 4}));
         x.operand->split[0] = (split)AXES(A, B);
         x.operand->pending = 1u << C;
-        const move right = legal_move(x.operand, b);
+        const hand_move right = legal_move(x.operand, b);
         moves_add(&x, x.operand, &right);
         char text[2048];
         verdict(&x, text, sizeof text);
@@ -276,7 +276,7 @@ static void axes_of_size_1_are_refused(void **state)
 {
     (void)state;
     moves x = moves_open("a:2;b:1", MTF_SHAPE({"x", 5}));
-    const move k = move_over(x.operand, INSTR_SLICE, 0, -1, (split)AXES(B));
+    const hand_move k = move_over(x.operand, INSTR_SLICE, 0, -1, (split)AXES(B));
     moves_add(&x, x.operand, &k);
     char text[2048];
     verdict(&x, text, sizeof text);
@@ -288,7 +288,7 @@ static void axes_of_size_1_are_refused(void **state)
 
 static value *add_over(moves *x, value *v, instr_kind kind, int dim, split axes)
 {
-    const move k = move_over(v, kind, dim, -1, axes);
+    const hand_move k = move_over(v, kind, dim, -1, axes);
     return moves_add(x, v, &k);
 }
 
@@ -324,7 +324,7 @@ static void equal_moves_are_shared(void **state)
     (void)state;
     moves x = moves_open("a:2;b:2", MTF_SHAPE({"x", 5}, {"y", 3}, {"z", 4}));
     x.operand->split[0] = (split)AXES(A, B);
-    static move list[MAX_MOVES];
+    static hand_move list[MAX_MOVES];
     const int n = all_moves(x.m, x.operand, list);
     value **fetch = arena_alloc(x.p->mem, sizeof *fetch * 2 * (size_t)n);
     for (int i = 0; i < 2 * n; i++)

@@ -19,14 +19,14 @@ enum { P, Q, R }; /* axes: of 4, 2 and 2 processors */
 
 static value *over(moves *x, value *v, instr_kind kind, int dim, int to_dim, split axes)
 {
-    const move k = move_over(v, kind, dim, to_dim, axes);
+    const hand_move k = move_over(v, kind, dim, to_dim, axes);
     return moves_add(x, v, &k);
 }
 
 static value *to(moves *x, value *v, instr_kind kind, mtf_shape shape, split first)
 {
     const split cut[MTF_MAX_RANK] = {first};
-    const move k = move_to(v, kind, shape, cut);
+    const hand_move k = move_to(v, kind, shape, cut);
     return moves_add(x, v, &k);
 }
 
@@ -163,10 +163,37 @@ static void reshards_end_where_values_are_used(void **state)
     moves_close(&x);
 }
 
+/* A view between two moves does not end it: both are one reshard between two shapes. */
+static void views_carry_a_reshard_on(void **state)
+{
+    (void)state;
+    moves x = moves_open("p:4;q:2", MTF_SHAPE({"x", 16}, {"y", 12}));
+    x.operand->split[0] = (split)AXES(P, Q);
+    value *half = over(&x, x.operand, INSTR_ALL_GATHER, 0, -1, (split)AXES(Q));
+    value *view = program_value(x.p, half->tensor, &MTF_SHAPE({"a", 4}, {"b", 4}, {"y", 12}));
+    instr *i = program_instr(x.p, NULL, INSTR_VIEW, half->tensor->node, 1, 1);
+    i->in[0] = half;
+    i->out[0] = view;
+    view->split[0] = (split)AXES(P);
+    const value *end = over(&x, view, INSTR_ALL_TO_ALL, 0, 2, (split)AXES(P));
+    program_count(x.p);
+    reshard_list l = reshards_find(x.p);
+    assert_int_equal(l.n, 1);
+    assert_ptr_equal(l.reshard[0].last, end->def);
+    /* of the 48 elements at the end 6 are there from the start, and 12 after the gather */
+    assert_float_equal(l.reshard[0].received, 8 * (24 + 36), 0);
+    assert_float_equal(l.reshard[0].bound, 8 * 42, 0);
+    assert_int_equal(l.of[i->id], -1);
+    reshards_free(&l);
+    moves_run(&x);
+    moves_close(&x);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(text_of_reshards),
                                        cmocka_unit_test(json_of_reshards),
-                                       cmocka_unit_test(reshards_end_where_values_are_used)};
+                                       cmocka_unit_test(reshards_end_where_values_are_used),
+                                       cmocka_unit_test(views_carry_a_reshard_on)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -24,7 +24,7 @@ typedef struct checker {
     move_counts *n;
 } checker;
 
-static void take(checker *c, moves *x, value *v, const move *k)
+static void take(checker *c, moves *x, value *v, const hand_move *k)
 {
     moves_add(x, v, k);
     c->n->moves[k->kind]++;
@@ -37,7 +37,7 @@ static void check_bounds(const moves *x)
     program_count(x->p);
     reshard_list l = reshards_find(x->p);
     for (int k = 0; k < l.n; k++) {
-        const reshard *r = &l.reshard[k];
+        const reshard_chain *r = &l.reshard[k];
         if (r->received >= r->bound * (1 - 1e-12)) continue;
         mtf_program_print(x->p, stderr);
         fprintf(stderr, "moves: from %%%d to %%%d: %g bytes, less than the bound of %g\n",
@@ -66,7 +66,7 @@ static void check_permutes(const moves *x)
 /* All moves of the operand, then moves of their results and so on. */
 static void check_operand(checker *c, mtf_shape shape, const cuts *cut, unsigned pending)
 {
-    static move list[MAX_MOVES];
+    static hand_move list[MAX_MOVES];
     moves x = moves_open(c->mesh, shape);
     memcpy(x.operand->split, cut->s, sizeof x.operand->split);
     x.operand->pending = pending;

@@ -84,9 +84,9 @@ static split last_axes(split s, int n)
     return tail;
 }
 
-move move_over(const value *v, instr_kind kind, int dim, int to_dim, split axes)
+hand_move move_over(const value *v, instr_kind kind, int dim, int to_dim, split axes)
 {
-    move k = {.kind = kind, .dim = dim, .to_dim = to_dim, .axes = axes, .shape = v->shape};
+    hand_move k = {.kind = kind, .dim = dim, .to_dim = to_dim, .axes = axes, .shape = v->shape};
     const bool leaves = kind == INSTR_ALL_GATHER || kind == INSTR_ALL_TO_ALL;
     memcpy(k.cut, v->split, sizeof k.cut);
     if (leaves) k.cut[dim] = first_axes(k.cut[dim], k.cut[dim].n - axes.n);
@@ -95,9 +95,9 @@ move move_over(const value *v, instr_kind kind, int dim, int to_dim, split axes)
     return k;
 }
 
-move move_to(const value *v, instr_kind kind, mtf_shape shape, const split *cut)
+hand_move move_to(const value *v, instr_kind kind, mtf_shape shape, const split *cut)
 {
-    move k = {.kind = kind, .dim = -1, .to_dim = -1, .shape = shape};
+    hand_move k = {.kind = kind, .dim = -1, .to_dim = -1, .shape = shape};
     unsigned mask = value_axes(v);
     memcpy(k.cut, cut, sizeof k.cut);
     for (int d = 0; d < shape.rank; d++)
@@ -107,7 +107,7 @@ move move_to(const value *v, instr_kind kind, mtf_shape shape, const split *cut)
     return k;
 }
 
-static void add_move(move *list, int *n, move k)
+static void add_move(hand_move *list, int *n, hand_move k)
 {
     if (*n == MAX_MOVES) stop("all_moves", "too many");
     list[(*n)++] = k;
@@ -124,7 +124,7 @@ static int lists_of_axes(const mtf_mesh *m, unsigned from, split *list)
 }
 
 /* slice, and with pending axes all_reduce and reduce_scatter */
-static void moves_over(const mtf_mesh *m, const value *v, bool pending, move *list, int *n)
+static void moves_over(const mtf_mesh *m, const value *v, bool pending, hand_move *list, int *n)
 {
     split axes[64];
     const unsigned free = ((1u << m->naxes) - 1) & ~value_axes(v) & ~v->pending;
@@ -138,7 +138,7 @@ static void moves_over(const mtf_mesh *m, const value *v, bool pending, move *li
 }
 
 /* all_gather and all_to_all of every tail of every dim's axes */
-static void moves_of_tails(const value *v, move *list, int *n)
+static void moves_of_tails(const value *v, hand_move *list, int *n)
 {
     for (int d = 0; d < v->shape.rank; d++)
         for (int tail = 1; tail <= v->split[d].n; tail++) {
@@ -149,7 +149,7 @@ static void moves_of_tails(const value *v, move *list, int *n)
         }
 }
 
-static bool permutes(const mtf_mesh *m, const value *v, const move *k)
+static bool permutes(const mtf_mesh *m, const value *v, const hand_move *k)
 {
     if (k->shape.rank != v->shape.rank) return false;
     for (int d = 0; d < v->shape.rank; d++)
@@ -157,19 +157,20 @@ static bool permutes(const mtf_mesh *m, const value *v, const move *k)
     return true;
 }
 
-static void moves_to_layouts(const mtf_mesh *m, const value *v, mtf_shape shape, move *list, int *n)
+static void moves_to_layouts(const mtf_mesh *m, const value *v, mtf_shape shape, hand_move *list,
+                             int *n)
 {
     static cuts found[MAX_MOVES];
     const int layouts = all_cuts(m, &shape, v->pending, found);
     for (int i = 0; i < layouts; i++) {
-        const move k = move_to(v, INSTR_EXCHANGE, shape, found[i].s);
+        const hand_move k = move_to(v, INSTR_EXCHANGE, shape, found[i].s);
         if (!k.axes.n) continue;
         add_move(list, n, k);
         if (permutes(m, v, &k)) add_move(list, n, move_to(v, INSTR_PERMUTE, shape, found[i].s));
     }
 }
 
-int all_moves(const mtf_mesh *m, const value *v, move *list)
+int all_moves(const mtf_mesh *m, const value *v, hand_move *list)
 {
     int n = 0;
     moves_over(m, v, false, list, &n);
@@ -183,7 +184,7 @@ int all_moves(const mtf_mesh *m, const value *v, move *list)
 
 /* ---- doing it ---- */
 
-value *moves_add(moves *x, value *v, const move *how)
+value *moves_add(moves *x, value *v, const hand_move *how)
 {
     value *out = program_value(x->p, v->tensor, &how->shape);
     memcpy(out->split, how->cut, sizeof out->split);

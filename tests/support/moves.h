@@ -21,18 +21,18 @@ moves moves_open(const char *mesh, mtf_shape shape);
 void moves_close(moves *x);
 
 /* A move and the layout of its result. dim and to_dim: -1 where the kind has none. */
-typedef struct move {
+typedef struct hand_move {
     instr_kind kind;
     int dim, to_dim;
     split axes;
     mtf_shape shape;
     split cut[MTF_MAX_RANK];
-} move;
+} hand_move;
 
 /* One over `axes` at dim `dim` (and `to_dim`); one to a layout, under a shape of as many elements.
  */
-move move_over(const value *v, instr_kind kind, int dim, int to_dim, split axes);
-move move_to(const value *v, instr_kind kind, mtf_shape shape, const split *cut);
+hand_move move_over(const value *v, instr_kind kind, int dim, int to_dim, split axes);
+hand_move move_to(const value *v, instr_kind kind, mtf_shape shape, const split *cut);
 
 /* All ways to cut `shape` over axes that are not in `not_over`: every axis to one dim, in every
  * order, or to none. Fills at most MAX_MOVES and returns how many. */
@@ -43,10 +43,10 @@ int all_cuts(const mtf_mesh *m, const mtf_shape *shape, unsigned not_over, cuts 
 
 /* All legal moves of `v`, exchanges among them to every layout under its own shape and under the
  * shape of one dim. */
-int all_moves(const mtf_mesh *m, const value *v, move *list);
+int all_moves(const mtf_mesh *m, const value *v, hand_move *list);
 
 /* Appends a move of `v`; its result. */
-value *moves_add(moves *x, value *v, const move *how);
+value *moves_add(moves *x, value *v, const hand_move *how);
 instr *moves_last(const moves *x);
 
 /* Verifies, plans and runs the program and compares all blocks of all values. Ends the process with

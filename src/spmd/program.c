@@ -10,8 +10,7 @@
 value *program_value(mtf_program *p, const mtf_tensor *t, const mtf_shape *shape)
 {
     value *v = arena_alloc(p->mem, sizeof *v);
-    *v = (value){
-        .id = (int)p->nvalues, .tensor = t, .dtype = t->dtype, .shape = *shape, .group = -1};
+    *v = (value){.id = (int)p->nvalues, .tensor = t, .dtype = t->dtype, .shape = *shape};
     mem_grow((void **)&p->value, p->nvalues, &p->values_cap, sizeof(value *));
     p->value[p->nvalues++] = v;
     return v;

@@ -55,7 +55,6 @@ typedef struct value {
     int64_t bytes;  /* an upper bound over all processors, a multiple of 64 */
     int64_t offset; /* in the slab, or in the state block where in_state */
     bool in_state;  /* lives in the state block */
-    int group;      /* values that share memory have one group; scratch of the planner */
 } value;
 
 typedef struct space_dim {
@@ -82,7 +81,7 @@ struct instr {
     int state;
 };
 
-/* A value, or (NULL) a bucket, that is live where most memory is. */
+/* A value that is live where most memory is, with what shares its memory. */
 typedef struct peak_value {
     const value *value;
     int64_t bytes;

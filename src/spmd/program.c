@@ -185,11 +185,9 @@ typedef struct stage {
     void (*run)(mtf_program *p);
 } stage;
 
-static const stage stages[] = {{"share", pass_share},
-                               {"sink", pass_sink},
-                               {"scatter", pass_scatter},
-                               {"bucket", pass_bucket},
-                               {"memory", plan_memory}};
+static const stage stages[] = {{"share", pass_share},       {"sink", pass_sink},
+                               {"scatter", pass_scatter},   {"bucket", pass_bucket},
+                               {"schedule", pass_schedule}, {"memory", plan_memory}};
 
 mtf_program *mtf_compile(mtf_graph *g, const mtf_mesh *m, const mtf_layout *l, const mtf_request *r,
                          mtf_err *err)

@@ -154,10 +154,11 @@ exchange instr_exchange(const mtf_program *p, const instr *i);
 
 /* ---- stages ---- */
 mtf_status partition(mtf_program *p, const mtf_request *r, mtf_err *err);
-void pass_share(mtf_program *p);   /* equal local work is done once; unused work is dropped */
-void pass_sink(mtf_program *p);    /* reductions move past linear work where that pays */
-void pass_scatter(mtf_program *p); /* all_reduce + slice = reduce_scatter */
-void pass_bucket(mtf_program *p);  /* reductions over the same axes become one call */
+void pass_share(mtf_program *p);    /* equal local work is done once; unused work is dropped */
+void pass_sink(mtf_program *p);     /* reductions move past linear work where that pays */
+void pass_scatter(mtf_program *p);  /* all_reduce + slice = reduce_scatter */
+void pass_bucket(mtf_program *p);   /* reductions over the same axes become one call */
+void pass_schedule(mtf_program *p); /* the order of instructions that needs less memory */
 void plan_memory(mtf_program *p);
 /* Aborts with a message where an invariant is broken; `stage` names what ran before. */
 void program_verify(mtf_program *p, const char *stage);

@@ -102,13 +102,13 @@ static int64_t largest_live_set(const mtf_program *p)
 static void check_peak_list(const mtf_program *p)
 {
     int64_t sum = 0;
-    assert_true(p->npeak == PROGRAM_PEAK);
+    assert_true(p->npeak > 0);
     for (int k = 0; k < p->npeak; k++) {
         assert_non_null(p->peak[k].value);
         assert_true(k == 0 || p->peak[k].bytes <= p->peak[k - 1].bytes);
         sum += p->peak[k].bytes;
     }
-    assert_true(sum <= p->live_bytes);
+    assert_true(p->npeak == PROGRAM_PEAK ? sum <= p->live_bytes : sum == p->live_bytes);
 }
 
 static int64_t check_program(const mtf_program *p, const char *what)
@@ -136,13 +136,13 @@ static int64_t check_program(const mtf_program *p, const char *what)
 static const setup setups[] = {
     {S, "", "", NULL, 292},
     {S, "all:8", "batch:all", NULL, 38},
-    {S, "all:8", MODEL, NULL, 96},
+    {S, "all:8", MODEL, NULL, 95},
     {S, "rows:2;cols:2", PAPER, NULL, 88},
     {S, "rows:2;cols:4", PAPER, NULL, 58},
     {S, "rows:2;cols:2;planes:2", THREE, NULL, 73},
     {S, "rows:2;cols:4", SEQUENCE, NULL, 44},
     {S, "rows:2;cols:2", SEQUENCE, TIED, 78},
-    {S, "rows:2;cols:2", PAPER, MICRO, 29},
+    {S, "rows:2;cols:2", PAPER, MICRO, 22.1},
     {S, "rows:2;cols:2", PAPER, "train.optimizer=sgd", 88},
     {L, "", "", NULL, 702},
     {L, "all:8", "batch:all", NULL, 127},
@@ -151,7 +151,7 @@ static const setup setups[] = {
     {L, "rows:2;cols:2;planes:2", THREE, NULL, 176},
     {L, "rows:2;cols:4", SEQUENCE, NULL, 109},
     {L, "rows:2;cols:2", SEQUENCE, TIED, 190},
-    {L, "rows:2;cols:2", PAPER, MICRO, 87},
+    {L, "rows:2;cols:2", PAPER, MICRO, 56},
 };
 
 static void the_plan_is_near_its_bound(void **state)

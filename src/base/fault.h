@@ -41,6 +41,10 @@
     F(FAULT_CUT_CALLS, "cut_calls")                                                                \
     F(FAULT_MEMORY_LIFETIME, "memory_lifetime")                                                    \
     F(FAULT_MEMORY_VIEW, "memory_view")                                                            \
+    F(FAULT_MEMORY_STACK, "memory_stack")                                                          \
+    F(FAULT_MEMORY_BUCKETS, "memory_buckets")                                                      \
+    F(FAULT_SCHEDULE_ORDER, "schedule_order")                                                      \
+    F(FAULT_SCHEDULE_WORSE, "schedule_worse")                                                      \
     F(FAULT_STATE_EARLY, "state_early")                                                            \
     F(FAULT_STATE_SWAP, "state_swap")                                                              \
     F(FAULT_SHARE_ATTRIBUTES, "share_attributes")                                                  \

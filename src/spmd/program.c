@@ -10,8 +10,7 @@
 value *program_value(mtf_program *p, const mtf_tensor *t, const mtf_shape *shape)
 {
     value *v = arena_alloc(p->mem, sizeof *v);
-    *v = (value){
-        .id = (int)p->nvalues, .tensor = t, .dtype = t->dtype, .shape = *shape, .group = -1};
+    *v = (value){.id = (int)p->nvalues, .tensor = t, .dtype = t->dtype, .shape = *shape};
     mem_grow((void **)&p->value, p->nvalues, &p->values_cap, sizeof(value *));
     p->value[p->nvalues++] = v;
     return v;
@@ -186,11 +185,9 @@ typedef struct stage {
     void (*run)(mtf_program *p);
 } stage;
 
-static const stage stages[] = {{"share", pass_share},
-                               {"sink", pass_sink},
-                               {"scatter", pass_scatter},
-                               {"bucket", pass_bucket},
-                               {"memory", plan_memory}};
+static const stage stages[] = {{"share", pass_share},       {"sink", pass_sink},
+                               {"scatter", pass_scatter},   {"bucket", pass_bucket},
+                               {"schedule", pass_schedule}, {"memory", plan_memory}};
 
 mtf_program *mtf_compile(mtf_graph *g, const mtf_mesh *m, const mtf_layout *l, const mtf_request *r,
                          mtf_err *err)

@@ -55,7 +55,6 @@ typedef struct value {
     int64_t bytes;  /* an upper bound over all processors, a multiple of 64 */
     int64_t offset; /* in the slab, or in the state block where in_state */
     bool in_state;  /* lives in the state block */
-    int group;      /* values that share memory have one group; scratch of the planner */
 } value;
 
 typedef struct space_dim {
@@ -82,7 +81,7 @@ struct instr {
     int state;
 };
 
-/* A value, or (NULL) a bucket, that is live where most memory is. */
+/* A value that is live where most memory is, with what shares its memory. */
 typedef struct peak_value {
     const value *value;
     int64_t bytes;
@@ -155,10 +154,11 @@ exchange instr_exchange(const mtf_program *p, const instr *i);
 
 /* ---- stages ---- */
 mtf_status partition(mtf_program *p, const mtf_request *r, mtf_err *err);
-void pass_share(mtf_program *p);   /* equal local work is done once; unused work is dropped */
-void pass_sink(mtf_program *p);    /* reductions move past linear work where that pays */
-void pass_scatter(mtf_program *p); /* all_reduce + slice = reduce_scatter */
-void pass_bucket(mtf_program *p);  /* reductions over the same axes become one call */
+void pass_share(mtf_program *p);    /* equal local work is done once; unused work is dropped */
+void pass_sink(mtf_program *p);     /* reductions move past linear work where that pays */
+void pass_scatter(mtf_program *p);  /* all_reduce + slice = reduce_scatter */
+void pass_bucket(mtf_program *p);   /* reductions over the same axes become one call */
+void pass_schedule(mtf_program *p); /* the order of instructions that needs less memory */
 void plan_memory(mtf_program *p);
 /* Aborts with a message where an invariant is broken; `stage` names what ran before. */
 void program_verify(mtf_program *p, const char *stage);

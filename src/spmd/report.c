@@ -177,12 +177,8 @@ void mtf_program_print_memory(const mtf_program *p, FILE *f)
             p->slab_bytes, p->live_bytes);
     for (int k = 0; k < p->npeak; k++) {
         fprintf(f, "%14" PRId64 "  ", p->peak[k].bytes);
-        if (p->peak[k].value) {
-            print_value(p, p->peak[k].value, f);
-            fprintf(f, " '%s'\n", p->peak[k].value->tensor->node->name);
-        } else {
-            fputs("a bucket of sums\n", f);
-        }
+        print_value(p, p->peak[k].value, f);
+        fprintf(f, " '%s'\n", p->peak[k].value->tensor->node->name);
     }
 }
 

@@ -204,6 +204,32 @@ static void random_products(void **state)
     assert_true(chunked >= 10);
 }
 
+/* Unrolled and double-buffered: two parts of both operands are fetched before the first product. */
+static void the_next_part_is_fetched_early(void **state)
+{
+    (void)state;
+    mtf_err err = {0};
+    product x = product_new(512, 64, 512);
+    mtf_mesh *m = mtf_mesh_parse("rows:2;cols:2", &err);
+    mtf_layout *l = mtf_layout_parse(SUMMA, m, true, NULL, &err);
+    const mtf_request r = {.nfetches = 1, .fetches = &x.c, .max_value_bytes = 50000};
+    mtf_program *p = mtf_compile(x.g, m, l, &r, &err);
+    if (!p) fail_msg("%s", err.text);
+    int fetched = 0, parts = 0;
+    for (const instr *i = p->first; i; i = i->next) {
+        fetched += i->kind == INSTR_CHUNK;
+        if (i->kind != INSTR_COMPUTE || i->in[0]->def == NULL || i->in[0]->def->kind != INSTR_CHUNK)
+            continue;
+        parts++;
+        assert_int_equal(fetched, parts < 3 ? 2 * (parts + 1) : 2 * parts);
+    }
+    assert_int_equal(parts, 3);
+    mtf_program_free(&p);
+    mtf_layout_free(&l);
+    mtf_mesh_free(&m);
+    product_free(&x);
+}
+
 /* What is fetched must come home; what stays inside of the program need not. */
 static void what_cannot_be_is_refused(void **state)
 {
@@ -238,6 +264,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(products_are_worked_off_in_parts),
                                        cmocka_unit_test(random_products),
+                                       cmocka_unit_test(the_next_part_is_fetched_early),
                                        cmocka_unit_test(what_cannot_be_is_refused)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "base/mem.h"
 #include "base/utf8.h"
@@ -21,8 +22,17 @@ bool cli_is_root(void)
     return true;
 }
 
+/* The first rank that ends with an error makes the launcher end the others: the root, which speaks
+ * for all, gets the time to say why. */
+static void let_root_speak(void)
+{
+    const struct timespec moment = {.tv_nsec = 500 * 1000 * 1000};
+    if (!cli_is_root()) nanosleep(&moment, NULL);
+}
+
 int cli_finish(mtf_status st, const mtf_err *err)
 {
+    if (st != MTF_OK) let_root_speak();
     if (st != MTF_OK && cli_is_root()) {
         char line[2 * sizeof err->text];
         fflush(stdout);

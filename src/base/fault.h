@@ -36,6 +36,7 @@
     F(FAULT_SINK_REPLICATED, "sink_replicated")                                                    \
     F(FAULT_SINK_NONLINEAR, "sink_nonlinear")                                                      \
     F(FAULT_SINK_PARTIAL, "sink_partial")                                                          \
+    F(FAULT_SINK_ORDER, "sink_order")                                                              \
     F(FAULT_CUT_JOINT, "cut_joint")                                                                \
     F(FAULT_CUT_SIDE, "cut_side")                                                                  \
     F(FAULT_CUT_CALLS, "cut_calls")                                                                \

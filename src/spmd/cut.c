@@ -195,7 +195,7 @@ static flow_amount extra_of(const search *s, int k, unsigned way)
     for (int j = 0; j < v->nin; j++) {
         const int from = v->in[j] < 0 ? -1 : s->local[v->in[j]];
         const bool partial = from >= 0 && is_partial(s, from), wanted = way >> j & 1;
-        if (wanted && !partial) return -1;
+        if (wanted && !partial && !FAULT(FAULT_CUT_JOINT)) return -1;
         if (wanted || !partial || !flow_is_reached(s->net, read_of(from))) continue;
         extra += weigh(s->price, cost_whole(value_at(s, from)));
     }

@@ -16,7 +16,7 @@ typedef struct cut_value {
     bool sliced;      /* somebody reads the own part alone: half of a reduction gives that */
     bool closed;      /* must not be reduced */
     bool before_view; /* of equal places, the one behind the view is preferred */
-    int nin;          /* operands of its instruction; a source shows none */
+    int nin;          /* operands of its instruction, at most 32; a source shows none */
     const int *in;    /* which values they are, each with a smaller index, or -1: none of these */
     int nways;
     const unsigned

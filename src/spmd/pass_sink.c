@@ -20,7 +20,7 @@ typedef struct candidates {
     int64_t n;
     cut_value *cut;
     value **whole;   /* per candidate: the value as it is now */
-    value **partial; /* once it is made partial */
+    value **partial; /* once it is made partial, else NULL */
     int *number;     /* per value of the program: which candidate it is, or -1 */
     arena *mem;      /* lists of operands and ways */
 } candidates;
@@ -78,7 +78,7 @@ static cut_value *add_candidate(candidates *c, value *v)
 {
     cut_value *x = &c->cut[c->n];
     *x = (cut_value){.bytes = 2 * value_bound(c->p, v) * mtf_dtype_size(v->dtype),
-                     .closed = v->pending >> c->axis > 1};
+                     .closed = v->pending >> c->axis > 1 && !FAULT(FAULT_SINK_ORDER)};
     c->whole[c->n] = v;
     c->number[v->id] = (int)c->n++;
     return x;
@@ -93,13 +93,44 @@ static unsigned candidates_in(const candidates *c, const instr *i)
     return mask;
 }
 
+/* Sums of the operand over minor axes, which may pass what the one over this axis passes. */
+static int minor_sums(const candidates *c, const value *v)
+{
+    int n = 0;
+    for (const instr *i = v->def; i && i->kind == INSTR_ALL_REDUCE; i = i->in[0]->def)
+        n += is_minor_sum(i, c->axis);
+    return n;
+}
+
+/* The operand of `mask` that brings most of them, as a bit. */
+static unsigned favourite(const candidates *c, const instr *i, unsigned mask)
+{
+    int best = -1;
+    for (int k = 0; k < i->nin; k++)
+        if ((mask >> k & 1) && (best < 0 || minor_sums(c, i->in[k]) > minor_sums(c, i->in[best])))
+            best = k;
+    return 1u << best;
+}
+
+/* Ways in `mask`, those with operand `first` before others: of equals the earlier is taken. */
+static int list_ways(const instr *i, unsigned mask, unsigned first, unsigned *list)
+{
+    int n = 0;
+    for (int with = 1; with >= 0; with--)
+        for (unsigned way = mask; way; way = (way - 1) & mask)
+            if (!(way & first) == !with && is_way(i, way)) {
+                if (list) list[n] = way;
+                n++;
+            }
+    return n;
+}
+
 /* Result of work on candidates, or false where it can be done on no partial value. */
 static bool add_result(candidates *c, const instr *i, unsigned mask)
 {
     if (!may_carry(i, c->axis)) return false;
-    int nways = 0;
-    for (unsigned way = mask; way; way = (way - 1) & mask)
-        nways += is_way(i, way);
+    const unsigned first = favourite(c, i, mask);
+    const int nways = list_ways(i, mask, first, NULL);
     if (!nways) return false;
     unsigned *ways = arena_alloc(c->mem, sizeof *ways * (size_t)nways);
     int *in = arena_alloc(c->mem, sizeof *in * (size_t)i->nin);
@@ -111,8 +142,7 @@ static bool add_result(candidates *c, const instr *i, unsigned mask)
     x->nin = i->nin;
     x->in = in;
     x->way = ways;
-    for (unsigned way = mask; way; way = (way - 1) & mask)
-        if (is_way(i, way)) ways[x->nways++] = way;
+    x->nways = list_ways(i, mask, first, ways);
     return true;
 }
 
@@ -157,6 +187,12 @@ static value *make_partial(mtf_program *p, const value *v, int axis)
     return partial;
 }
 
+static bool reads_partial(const candidates *c, const cut_value *x, int j)
+{
+    if (FAULT(FAULT_SINK_PARTIAL) && x->in[j] >= 0 && c->partial[x->in[j]]) return true;
+    return x->taken >> j & 1;
+}
+
 /* Candidate k becomes partial where the cut says so, and is reduced behind its instruction. */
 static void move(candidates *c, int64_t k)
 {
@@ -169,7 +205,7 @@ static void move(candidates *c, int64_t k)
         return;
     }
     for (int j = 0; j < x->nin; j++)
-        if (x->taken >> j & 1) i->in[j] = c->partial[x->in[j]];
+        if (reads_partial(c, x, j)) i->in[j] = c->partial[x->in[j]];
     if (!x->taken) return;
     i->out[0] = c->partial[k] = make_partial(c->p, whole, c->axis);
     if (!x->reduced) return;
@@ -186,7 +222,7 @@ static void sink_over(mtf_program *p, int axis)
     candidates c = {.p = p, .axis = axis, .mem = arena_new()};
     c.cut = mem_alloc(sizeof *c.cut * room);
     c.whole = mem_alloc(sizeof *c.whole * room);
-    c.partial = mem_alloc(sizeof *c.partial * room);
+    c.partial = mem_zalloc(sizeof *c.partial * room);
     c.number = mem_alloc(sizeof *c.number * room);
     collect(&c);
     cut_place((int)c.n, c.cut);

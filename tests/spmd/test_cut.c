@@ -233,10 +233,127 @@ static void placements_are_the_best(void **state)
     assert_true(limited > connected / 50 && several_ways > connected / 20);
 }
 
+/* ---- single cases ---- */
+
+#define SOURCE(size)                                                                               \
+    {                                                                                              \
+        .bytes = (size), .source = true                                                            \
+    }
+/* The result of an instruction that is linear jointly in operands `ins`, as many as bits of `mask`.
+ */
+#define RESULT(size, ins, mask)                                                                    \
+    {                                                                                              \
+        .bytes = (size), .nin = sizeof(ins) / sizeof *(ins), .in = (ins), .nways = 1,              \
+        .way = (const unsigned[])                                                                  \
+        {                                                                                          \
+            mask                                                                                   \
+        }                                                                                          \
+    }
+
+/* Work of equal size is not passed, but a view is. */
+static void of_equals_the_nearest(void **state)
+{
+    (void)state;
+    const int of_0[] = {0}, of_1[] = {1};
+    cut_value work[] = {SOURCE(8), RESULT(8, of_0, 1), RESULT(8, of_1, 1)};
+    work[2].needed = true;
+    cut_place(3, work);
+    assert_true(work[0].reduced && !work[1].taken && !work[2].taken);
+    work[0].before_view = true;
+    cut_place(3, work);
+    assert_true(!work[0].reduced && work[1].taken && work[1].reduced && !work[2].taken);
+}
+
+/* What one region saves in calls another may not spend. */
+static void regions_are_placed_by_themselves(void **state)
+{
+    (void)state;
+    const int sum[] = {0, 1}, of_2[] = {2};
+    cut_value v[] = {SOURCE(8),         SOURCE(8),          SOURCE(100),
+                     RESULT(8, sum, 3), RESULT(2, of_2, 1), RESULT(2, of_2, 1)};
+    v[3].needed = v[4].needed = v[5].needed = true;
+    cut_place(6, v);
+    assert_true(v[3].reduced && !v[0].reduced && !v[1].reduced);
+    assert_true(v[2].reduced && !v[4].taken && !v[5].taken);
+}
+
+/* One region of PARTS parts, far more than can be tried out. In each a source may become two small
+ * sums, which saves bytes and adds a call; JOINS pairs of sources become one sum and save one. The
+ * best placement takes two sums where that saves most, JOINS times. */
+enum { PARTS = 300, JOINS = 40, ENDS = 2 * PARTS + JOINS, LARGE = 3 * (PARTS + JOINS) + ENDS };
+
+typedef struct large {
+    int n, nends;
+    cut_value v[LARGE];
+    int in[LARGE][2], end[ENDS];
+} large;
+
+static const unsigned one_of_two = 1, both = 3;
+
+static void add(large *g, int64_t bytes, int a, int b, const unsigned *way)
+{
+    int *in = g->in[g->n];
+    in[0] = a;
+    in[1] = b;
+    g->v[g->n++] = (cut_value){.bytes = bytes,
+                               .source = !way,
+                               .nin = way ? 2 : 0,
+                               .in = in,
+                               .nways = way != NULL,
+                               .way = way};
+}
+
+static int savings(int part)
+{
+    return part * 7 % PARTS;
+}
+
+static void build(large *g)
+{
+    for (int k = 0; k < PARTS; k++) {
+        const int source = g->n;
+        add(g, 100 + 2 * savings(k), -1, -1, NULL);
+        for (int j = 0; j < 2; j++) {
+            g->end[g->nends++] = g->n;
+            add(g, 4, source, -1, &one_of_two);
+        }
+    }
+    for (int k = 0; k < JOINS; k++) {
+        const int first = g->n;
+        add(g, 10, -1, -1, NULL);
+        add(g, 10, -1, -1, NULL);
+        g->end[g->nends++] = g->n;
+        add(g, 10, first, first + 1, &both);
+    }
+    for (int k = 0; k + 1 < ENDS; k++) { /* ties them together; too large to be partial */
+        add(g, 1 << 20, g->end[k], g->end[k + 1], &one_of_two);
+        g->v[g->n - 1].needed = true;
+    }
+}
+
+static void large_region_with_too_many_calls(void **state)
+{
+    (void)state;
+    static large g;
+    build(&g);
+    cut_place(g.n, g.v);
+    for (int k = 0; k < PARTS; k++) {
+        const bool parts = savings(k) >= PARTS - JOINS;
+        assert_int_equal(g.v[3 * k].reduced, !parts);
+        assert_int_equal(g.v[3 * k + 1].reduced, parts);
+        assert_int_equal(g.v[3 * k + 2].reduced, parts);
+    }
+    for (int k = PARTS; k < PARTS + JOINS; k++)
+        assert_true(g.v[3 * k + 2].reduced && !g.v[3 * k].reduced && !g.v[3 * k + 1].reduced);
+}
+
 int main(int argc, char **argv)
 {
     if (argc > 1) first_seed = strtoull(argv[1], NULL, 10);
     if (argc > 2) graphs = atoi(argv[2]);
-    const struct CMUnitTest tests[] = {cmocka_unit_test(placements_are_the_best)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(placements_are_the_best),
+                                       cmocka_unit_test(of_equals_the_nearest),
+                                       cmocka_unit_test(regions_are_placed_by_themselves),
+                                       cmocka_unit_test(large_region_with_too_many_calls)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

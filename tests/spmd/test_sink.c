@@ -84,10 +84,85 @@ static mtf_tensor *gradient(eval *e)
     return eval_gradient(mtf_square(y), w);
 }
 
+/* ---- sums with several readers ---- */
+
+static mtf_tensor *sum(mtf_tensor *x)
+{
+    return mtf_reduce_sum(x, MTF_SCALAR);
+}
+
+/* Two readers whose results join: each alone costs as much as the sum of x w. */
+static mtf_tensor *two_readers_that_join(eval *e)
+{
+    mtf_tensor *xw = mtf_matmul(S(a, b), S(b, c), MTF_SHAPE(a, c));
+    return mtf_tanh(sum(mtf_sub(mtf_mul(xw, S(c)), mtf_mul(xw, S(a)))));
+}
+
+/* Two readers whose results are smaller and meet in a product, so that each needs a sum. */
+static mtf_tensor *two_readers_that_part(eval *e)
+{
+    mtf_tensor *xw = mtf_matmul(S(a, b), S(b, c), MTF_SHAPE(a, c));
+    return mtf_mul(mtf_reduce_sum(xw, MTF_SHAPE(a)), mtf_tanh(sum(xw)));
+}
+
+/* The same, but what is left of each joins another sum: two calls before, two after. */
+static mtf_tensor *two_readers_that_join_others(eval *e)
+{
+    mtf_tensor *xw = mtf_matmul(S(a, b), S(b, c), MTF_SHAPE(a, c));
+    mtf_tensor *yv = mtf_matmul(S(a, b), S(b, d), MTF_SHAPE(a, d));
+    mtf_tensor *rows = mtf_add(mtf_reduce_sum(xw, MTF_SHAPE(a)), mtf_reduce_sum(yv, MTF_SHAPE(a)));
+    return mtf_mul(mtf_tanh(rows), mtf_tanh(mtf_add(sum(xw), sum(mtf_scale(yv, 3)))));
+}
+
+/* One reader cannot work on parts, so the other has the sum for nothing. */
+static mtf_tensor *one_reader_needs_all(eval *e)
+{
+    mtf_tensor *xw = mtf_matmul(S(a, b), S(b, c), MTF_SHAPE(a, c));
+    return mtf_mul(sum(mtf_square(xw)), sum(xw));
+}
+
+/* A sum that others need whole as well joins the next one all the same. */
+static mtf_tensor *running_sum(eval *e)
+{
+    mtf_tensor *x = mtf_matmul(S(a, b), S(b, c), MTF_SHAPE(a, c));
+    mtf_tensor *y = mtf_matmul(S(a, b), S(b), MTF_SHAPE(a)),
+               *z = mtf_reduce_sum(S(a, b), MTF_SHAPE(a));
+    mtf_tensor *rows = mtf_add(mtf_add(mtf_reduce_sum(x, MTF_SHAPE(a)), y), z);
+    return mtf_mul(mtf_reduce_max(mtf_tanh(y), MTF_SCALAR), rows);
+}
+
+/* Parts of a maximum are no sums: the maximum of -2 x is not -2 times that of x. */
+static mtf_tensor *maxima(eval *e)
+{
+    mtf_tensor *x = mtf_reduce_max(S(a, b), MTF_SHAPE(a)),
+               *y = mtf_reduce_min(S(a, b), MTF_SHAPE(a));
+    return sum(mtf_add(mtf_scale(x, -2), mtf_scale(y, -3)));
+}
+
+/* A sum over one axis passes work whose result is partial over another, and that sum. */
+static mtf_tensor *sums_over_two_axes(eval *e)
+{
+    mtf_tensor *xw = mtf_matmul(S(a, b), S(b, c), MTF_SHAPE(a, c));
+    return mtf_tanh(mtf_reduce_sum(mtf_scale(mtf_reduce_sum(xw, MTF_SHAPE(a)), 2), MTF_SCALAR));
+}
+
 static mtf_tensor *(*const chains[])(eval *) = {
-    two_products,    product_to_scalar, product_of_sums,     product_of_sums_over_two_dims,
-    sum_of_products, gather_and_back,   gather_of_a_product, views,
+    two_products,
+    product_to_scalar,
+    product_of_sums,
+    product_of_sums_over_two_dims,
+    sum_of_products,
+    gather_and_back,
+    gather_of_a_product,
+    views,
     gradient,
+    two_readers_that_join,
+    two_readers_that_part,
+    two_readers_that_join_others,
+    one_reader_needs_all,
+    running_sum,
+    maxima,
+    sums_over_two_axes,
 };
 enum { CHAINS = sizeof chains / sizeof *chains };
 
@@ -141,34 +216,44 @@ static void chains_agree(void **state)
 
 /* ---- where sums go ---- */
 
-static int sums_in(eval *e, const char *layout, mtf_tensor *t, int64_t *elements)
+/* Calls `see` for every collective of the program of `chain`. */
+static void each_collective(mtf_tensor *(*chain)(eval *), const char *layout,
+                            void (*see)(const mtf_program *p, const instr *i, void *ctx), void *ctx)
 {
+    eval e = eval_open();
     mtf_err err = {0};
     mtf_mesh *m = mtf_mesh_parse("p:2;q:2", &err);
     mtf_layout *l = mtf_layout_parse(layout, m, true, NULL, &err);
+    mtf_tensor *t = chain(&e);
     const mtf_request r = {.nfetches = 1, .fetches = &t, .no_buckets = true};
-    mtf_program *p = mtf_compile(e->g, m, l, &r, &err);
+    mtf_program *p = mtf_compile(e.g, m, l, &r, &err);
     if (!p) fail_msg("%s", err.text);
-    int n = 0;
-    *elements = 0;
-    for (const instr *i = p->first; i; i = i->next) {
-        if (!instr_is_collective(i)) continue;
-        n++;
-        *elements += instr_cost_of(p, i).elements;
-    }
+    for (const instr *i = p->first; i; i = i->next)
+        if (instr_is_collective(i)) see(p, i, ctx);
     mtf_program_free(&p);
     mtf_layout_free(&l);
     mtf_mesh_free(&m);
-    return n;
+    eval_close(&e);
+}
+
+typedef struct count {
+    int calls;
+    int64_t elements;
+} count;
+
+static void count_one(const mtf_program *p, const instr *i, void *ctx)
+{
+    count *sums = ctx;
+    sums->calls++;
+    sums->elements += instr_cost_of(p, i).elements;
 }
 
 static void expect_sums(mtf_tensor *(*chain)(eval *), const char *layout, int n, int64_t elements)
 {
-    eval e = eval_open();
-    int64_t found = 0;
-    assert_int_equal(sums_in(&e, layout, chain(&e), &found), n);
-    assert_int_equal(found, elements);
-    eval_close(&e);
+    count sums = {0};
+    each_collective(chain, layout, count_one, &sums);
+    assert_int_equal(sums.calls, n);
+    assert_int_equal(sums.elements, elements);
 }
 
 static void sums_go_where_they_are_small(void **state)
@@ -179,6 +264,51 @@ static void sums_go_where_they_are_small(void **state)
     expect_sums(product_to_scalar, "b:p", 1, 1);
     expect_sums(product_of_sums, "b:p", 2, 16); /* one of the two moves to the scalar */
     expect_sums(sum_of_products, "b:p", 2, 30);
+    expect_sums(maxima, "b:p", 2, 6);
+}
+
+/* A rule that moves one sum at a time past its one reader takes [a c], 15 elements, in the first of
+ * these, and in the third 15 + 6: there every single move adds a call. */
+static void sums_with_several_readers(void **state)
+{
+    (void)state;
+    expect_sums(two_readers_that_join, "b:p", 1, 1);
+    expect_sums(two_readers_that_part, "b:p", 1, 15); /* 4 elements, but in two calls */
+    expect_sums(two_readers_that_join_others, "b:p", 2, 4);
+    expect_sums(one_reader_needs_all, "b:p", 1, 15);
+    expect_sums(running_sum, "b:p", 2, 6); /* y, and one for all three */
+}
+
+/* ---- the order of sums over several axes ---- */
+
+typedef struct order {
+    int n;
+    int axis[4], in[4], out[4];
+} order;
+
+static void note_sum(const mtf_program *p, const instr *i, void *ctx)
+{
+    (void)p;
+    order *o = ctx;
+    assert_true(o->n < 4);
+    o->axis[o->n] = i->axes.axis[0];
+    o->in[o->n] = i->in[0]->id;
+    o->out[o->n++] = i->out[0]->id;
+}
+
+/* Two sums of the scalar, over q and then over p, whichever axis was partial first. */
+static void the_minor_axis_is_summed_first(void **state)
+{
+    (void)state;
+    static const char *const layouts[] = {"b:p;a:q", "b:q;a:p", "b:p+q", "b:q+p"};
+    for (int k = 0; k < 4; k++) {
+        order o = {0};
+        each_collective(sums_over_two_axes, layouts[k], note_sum, &o);
+        assert_int_equal(o.n, 2);
+        assert_int_equal(o.axis[0], 1);
+        assert_int_equal(o.axis[1], 0);
+        assert_int_equal(o.out[0], o.in[1]);
+    }
 }
 
 int main(void)
@@ -186,6 +316,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(chains_agree),
         cmocka_unit_test(sums_go_where_they_are_small),
+        cmocka_unit_test(sums_with_several_readers),
+        cmocka_unit_test(the_minor_axis_is_summed_first),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

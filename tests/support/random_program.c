@@ -9,6 +9,7 @@
 #include "base/mem.h"
 #include "check.h"
 #include "graph/op.h"
+#include "spmd/program.h"
 
 static const char *const names[NAMES] = {"a", "b", "c", "d", "e", "f", "v"};
 
@@ -217,6 +218,30 @@ static mtf_tensor *any_row(random_program *p)
     }
 }
 
+/* Linear work on x, with a result of some of its dims. */
+static mtf_tensor *any_use(random_program *p, mtf_tensor *x)
+{
+    const mtf_shape s = mtf_tensor_shape(x), some = some_dims_of(p, s);
+    switch (below(&p->r, 4)) {
+    case 0:
+        return mtf_scale(x, 0.25);
+    case 1:
+        return mtf_reduce_sum(x, some);
+    case 2:
+        return mtf_einsum(2, (mtf_tensor *[]){x, any_float(p)}, some);
+    default:
+        return mtf_transpose(x, shuffled(p, s));
+    }
+}
+
+/* A product, which is often a partial sum, with two or three readers whose results meet. */
+static mtf_tensor *any_fan_out(random_program *p)
+{
+    mtf_tensor *x = any_product(p), *y = any_use(p, x), *z = any_use(p, x);
+    if (below(&p->r, 2)) y = mtf_sub(y, any_use(p, x));
+    return below(&p->r, 4) ? mtf_add(y, z) : mtf_mul(mtf_tanh(y), z);
+}
+
 /* Keeps ranks and numbers small. */
 static mtf_tensor *tamed(random_program *p, mtf_tensor *t)
 {
@@ -260,6 +285,8 @@ random_program program_new(uint64_t seed)
         p.floats[p.nfloats++] = feed(&p, any_shape(&p, 3), MTF_F64);
     for (int rows = 5 + below(&p.r, 26); rows > 0; rows--)
         p.floats[p.nfloats++] = tamed(&p, any_row(&p));
+    if (seed % 2 == 0) /* the others are as they were when they failed once */
+        p.floats[p.nfloats++] = tamed(&p, any_fan_out(&p));
     add_gradients(&p);
     while (p.nfetches < MAX_FETCHES - 1)
         p.fetch[p.nfetches++] = any_float(&p);
@@ -322,6 +349,14 @@ static int list_fetches(const random_program *p, bool all, mtf_tensor **fetch)
     return n;
 }
 
+/* Has a partial value several readers? */
+static bool has_fan_out(const mtf_program *q)
+{
+    for (int64_t v = 0; v < q->nvalues; v++)
+        if (q->value[v]->pending && q->value[v]->uses > 1) return true;
+    return false;
+}
+
 /* False where the layout is refused. */
 bool program_run(random_program *p, const char *mesh, const char *layout, int threads, bool all,
                  results *r)
@@ -345,6 +380,7 @@ bool program_run(random_program *p, const char *mesh, const char *layout, int th
         fail_msg("seed %llu, mesh %s, layout %s: %s", (unsigned long long)p->seed, mesh, layout,
                  err.text);
     if (compiled) {
+        p->fan_outs += has_fan_out(both[1]);
         const mtf_session_options o = {.threads = threads, .seed = 5};
         mtf_session *s = mtf_session_new(2, both, &o, &err);
         if (!s) fail_msg("seed %llu: %s", (unsigned long long)p->seed, err.text);

@@ -24,6 +24,7 @@ typedef struct random_program {
     mtf_tensor *floats[POOL]; /* f64 */
     mtf_feed feed[MAX_FEEDS];
     mtf_tensor *variable[VARIABLES], *updates[VARIABLES], *fetch[MAX_FETCHES];
+    int fan_outs; /* runs so far in which a partial value had several readers */
 } random_program;
 
 random_program program_new(uint64_t seed);

@@ -76,30 +76,66 @@ static void print_collective(const mtf_program *p, const instr *i, FILE *f)
 
 #define PAPER "batch:rows;vocab:cols;d_ff:cols;heads:cols"
 
-static char *collectives(const char *layout, bool tied, double dropout, bool buckets)
+/* A step that is compiled. */
+typedef struct compiled {
+    step s;
+    mtf_mesh *m;
+    mtf_layout *l;
+    mtf_program *p;
+} compiled;
+
+static compiled compile(const char *layout, bool tied, double dropout, bool buckets)
 {
     mtf_err err = {0};
-    step s = build(tied, dropout);
-    mtf_mesh *m = mtf_mesh_parse("rows:2;cols:2", &err);
-    mtf_layout *l = mtf_layout_parse(layout, m, true, NULL, &err);
-    const mtf_request r = {.nfetches = s.nfetches,
-                           .fetches = s.fetch,
-                           .nupdates = s.nupdates,
-                           .updates = s.update,
+    compiled c = {.s = build(tied, dropout), .m = mtf_mesh_parse("rows:2;cols:2", &err)};
+    c.l = mtf_layout_parse(layout, c.m, true, NULL, &err);
+    const mtf_request r = {.nfetches = c.s.nfetches,
+                           .fetches = c.s.fetch,
+                           .nupdates = c.s.nupdates,
+                           .updates = c.s.update,
                            .no_buckets = !buckets};
-    mtf_program *p = mtf_compile(s.g, m, l, &r, &err);
-    if (!p) fail_msg("%s", err.text);
+    c.p = mtf_compile(c.s.g, c.m, c.l, &r, &err);
+    if (!c.p) fail_msg("%s", err.text);
+    return c;
+}
+
+static void compiled_free(compiled *c)
+{
+    mtf_program_free(&c->p);
+    mtf_layout_free(&c->l);
+    mtf_mesh_free(&c->m);
+    mtf_graph_free(&c->s.g);
+}
+
+static char *collectives(const char *layout, bool tied, double dropout, bool buckets)
+{
+    compiled c = compile(layout, tied, dropout, buckets);
     char *text = NULL;
     size_t size = 0;
     FILE *f = open_memstream(&text, &size);
-    for (const instr *i = p->first; i; i = i->next)
-        if (instr_is_collective(i)) print_collective(p, i, f);
+    for (const instr *i = c.p->first; i; i = i->next)
+        if (instr_is_collective(i)) print_collective(c.p, i, f);
     fclose(f);
-    mtf_program_free(&p);
-    mtf_layout_free(&l);
-    mtf_mesh_free(&m);
-    mtf_graph_free(&s.g);
+    compiled_free(&c);
     return text;
+}
+
+/* Calls and bytes of the activations of the layers: values [batch stream_length d_model]. */
+static double layer_bytes(const char *layout, int *calls)
+{
+    compiled c = compile(layout, false, 0.1, false);
+    double bytes = 0;
+    *calls = 0;
+    for (const instr *i = c.p->first; i; i = i->next) {
+        const mtf_shape *shape = &i->in[0]->shape;
+        if (!instr_is_collective(i) || mtf_shape_find(shape, "batch") < 0 ||
+            mtf_shape_find(shape, "d_model") < 0 || strncmp(i->node->name, "layer_", 6) != 0)
+            continue;
+        bytes += instr_cost_of(c.p, i).bytes;
+        ++*calls;
+    }
+    compiled_free(&c);
+    return bytes;
 }
 
 /* Lines of `text` that begin with `start` and do not end with the shape of a scalar. */
@@ -159,10 +195,22 @@ static void sequence_parallel(void **state)
     free(text);
 }
 
+static void sequence_parallel_moves_the_same_bytes(void **state)
+{
+    (void)state;
+    int reduced, pairs;
+    const double before = layer_bytes(PAPER, &reduced);
+    const double after = layer_bytes(PAPER ";stream_length:cols", &pairs);
+    assert_int_equal(reduced, 4 * LAYERS);
+    assert_int_equal(pairs, 8 * LAYERS);
+    assert_true(before > 0 && before == after);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(each_reduction), cmocka_unit_test(buckets),
                                        cmocka_unit_test(tied_weights),
-                                       cmocka_unit_test(sequence_parallel)};
+                                       cmocka_unit_test(sequence_parallel),
+                                       cmocka_unit_test(sequence_parallel_moves_the_same_bytes)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

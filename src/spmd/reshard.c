@@ -65,8 +65,7 @@ static exchange exchange_between(const search *s, const state *from, const move 
     return x;
 }
 
-/* What a processor receives when no element comes twice. Some processors at even distances are
- * asked: blocks differ by one element per dim at most. */
+/* What a processor receives when no element comes twice. */
 static double least_bytes(const search *s, const state *from, const move *m, const exchange *x)
 {
     if (m->reshapes) return (double)(exchange_most(x, exchange_bound) * s->r->element);
@@ -74,8 +73,8 @@ static double least_bytes(const search *s, const state *from, const move *m, con
     int64_t most = 0;
     for (int64_t k = 0; k < asked; k++) {
         int64_t kept, all;
-        kept_elements(s->r->mesh, shape_at(s, from->reshaped), &from->at, &m->to, k * procs / asked,
-                      &kept, &all);
+        kept_elements(s->r->mesh, shape_at(s, from->reshaped), &from->at, &m->to,
+                      mesh_sample(s->r->mesh, k, asked), &kept, &all);
         if (all - kept > most) most = all - kept;
     }
     return (double)(most * s->r->element);
@@ -194,11 +193,13 @@ static double rest_of(const search *s, bool reshaped, const placement *at)
     if (r->anywhere || reshaped != s->reshapes) return 0;
     const int sums = __builtin_popcount(at->pending & ~r->to.pending);
     if (sums) return link_time(sums, sums, 0);
-    const int64_t procs = r->mesh->processors, asked = procs < FEW_ASKED ? procs : FEW_ASKED;
+    const int64_t procs = r->mesh->processors, asked = procs < ASKED ? procs : ASKED;
+    const int64_t few = asked < FEW_ASKED ? asked : FEW_ASKED; /* of those that prices ask */
     int64_t most = 0;
-    for (int64_t k = 0; k < asked; k++) {
+    for (int64_t k = 0; k < few; k++) {
         int64_t kept, all;
-        kept_elements(r->mesh, r->to_shape, at, &r->to, k * procs / asked, &kept, &all);
+        kept_elements(r->mesh, r->to_shape, at, &r->to,
+                      mesh_sample(r->mesh, k * asked / few, asked), &kept, &all);
         if (all - kept > most) most = all - kept;
     }
     return most ? link_time(1, 1, (double)(most * r->element)) : 0;

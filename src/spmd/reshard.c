@@ -386,8 +386,8 @@ static int leading(const mtf_shape *shape, int first, int count)
 }
 
 /* Where the blocks of a group of dims are also blocks under the new shape: dims that are only
- * renamed, and a first dim that is cut evenly in both shapes, so that both cut the flat index at
- * the same places. */
+ * renamed, and a first dim that has one size or is cut evenly in both shapes, so that both cut the
+ * flat index at the same places. Dims of size 1 do not count as first. */
 static bool view_group(const search *s, const exchange *x, int g, placement *to)
 {
     const exchange_group *q = &x->group[g];
@@ -401,9 +401,10 @@ static bool view_group(const search *s, const exchange *x, int g, placement *to)
         const split cut = x->split[0][d];
         if (!cut.n) continue;
         const int64_t p = split_parts(s->r->mesh, cut);
-        const bool even = d == old_first && new_first >= 0 && x->shape[0].dim[d].size % p == 0 &&
-                          x->shape[1].dim[new_first].size % p == 0;
-        if (!even && !(FAULT(FAULT_RESHAPE_KEEP) && new_first >= 0)) return false;
+        const int64_t n = x->shape[0].dim[d].size;
+        const int64_t m = new_first >= 0 ? x->shape[1].dim[new_first].size : 0;
+        const bool fits = d == old_first && m > 0 && (n == m || (n % p == 0 && m % p == 0));
+        if (!fits && !(FAULT(FAULT_RESHAPE_KEEP) && new_first >= 0)) return false;
         to->split[new_first] = cut;
     }
     return true;

@@ -14,8 +14,8 @@ static void add_group(exchange *x, int i, int ni, int j, int nj)
     x->group[x->ngroups++] = (exchange_group){.first = {i, j}, .count = {ni, nj}};
 }
 
-/* The finest groups: each ends where the products of both sides first agree. Dims of size 1 at the
- * end belong to the last group. */
+/* The finest groups: each ends where the products of both sides first agree. A dim of size 1 that
+ * is left over at the end is a group that the other side has no dims in. */
 static void cut_groups(exchange *x)
 {
     const mtf_shape *a = &x->shape[0], *b = &x->shape[1];
@@ -340,7 +340,7 @@ int64_t exchange_most(const exchange *x, exchange_asked *asked)
     const int64_t procs = x->mesh->processors, many = procs < 16 ? procs : 16;
     int64_t most = 0;
     for (int64_t k = 0; k < many; k++) {
-        const int64_t n = asked(x, k * procs / many);
+        const int64_t n = asked(x, mesh_sample(x->mesh, k, many));
         if (n > most) most = n;
     }
     return most;

@@ -85,8 +85,8 @@ int64_t exchange_sent(const exchange *x, int64_t src);
 /* Owners from which `dst` receives something. */
 int64_t exchange_senders(const exchange *x, int64_t dst);
 
-/* The most that `asked` says of any processor. Up to 16 at even distances are asked: blocks differ
- * by one element at most, and the cost of a report must not grow with the square of the mesh. */
+/* The most that `asked` says of any processor. Up to 16 are asked (mesh_sample): the cost of a
+ * report must not grow with the square of the mesh. */
 typedef int64_t exchange_asked(const exchange *x, int64_t proc);
 int64_t exchange_most(const exchange *x, exchange_asked *asked);
 

@@ -100,6 +100,15 @@ int64_t mesh_coordinate(const mtf_mesh *m, int64_t proc, int axis)
     return proc % m->size[axis];
 }
 
+int64_t mesh_sample(const mtf_mesh *m, int64_t k, int64_t n)
+{
+    const int64_t first = k * m->processors / n, end = (k + 1) * m->processors / n;
+    if (k == n - 1) return m->processors - 1;
+    /* Multiples of the golden ratio lie far from each other between 0 and 1. */
+    const uint64_t place = ((uint64_t)k * 0x9e3779b97f4a7c15u) >> 32;
+    return first + (int64_t)((place * (uint64_t)(end - first)) >> 32);
+}
+
 int64_t block_start(int64_t n, int64_t p, int64_t i)
 {
     /* Through 128 bits: i n may not fit 64 for the largest tensors. */

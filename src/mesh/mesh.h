@@ -52,6 +52,11 @@ int64_t split_part(const mtf_mesh *m, split s, int64_t proc);
 /* Coordinate of a processor on an axis. */
 int64_t mesh_coordinate(const mtf_mesh *m, int64_t proc, int axis);
 int mesh_find_axis(const mtf_mesh *m, const char *name);
+/* The k-th of n processors, at most as many as there are, that stand for all where not all can be
+ * asked: one from every n-th part of the mesh, at places that are spread over the part, so that
+ * every axis is seen at many coordinates. The last one holds the last block of every dim, which is
+ * a largest one. */
+int64_t mesh_sample(const mtf_mesh *m, int64_t k, int64_t n);
 
 /* First element of part i of n elements in p parts: floor(i n / p). Blocks nest: a cut into a * b
  * parts refines the cut into a (techniques, 3(c)). */

@@ -65,8 +65,7 @@ static exchange exchange_between(const search *s, const state *from, const move 
     return x;
 }
 
-/* What a processor receives when no element comes twice. Some processors at even distances are
- * asked: blocks differ by one element per dim at most. */
+/* What a processor receives when no element comes twice. */
 static double least_bytes(const search *s, const state *from, const move *m, const exchange *x)
 {
     if (m->reshapes) return (double)(exchange_most(x, exchange_bound) * s->r->element);
@@ -74,8 +73,8 @@ static double least_bytes(const search *s, const state *from, const move *m, con
     int64_t most = 0;
     for (int64_t k = 0; k < asked; k++) {
         int64_t kept, all;
-        kept_elements(s->r->mesh, shape_at(s, from->reshaped), &from->at, &m->to, k * procs / asked,
-                      &kept, &all);
+        kept_elements(s->r->mesh, shape_at(s, from->reshaped), &from->at, &m->to,
+                      mesh_sample(s->r->mesh, k, asked), &kept, &all);
         if (all - kept > most) most = all - kept;
     }
     return (double)(most * s->r->element);
@@ -194,11 +193,13 @@ static double rest_of(const search *s, bool reshaped, const placement *at)
     if (r->anywhere || reshaped != s->reshapes) return 0;
     const int sums = __builtin_popcount(at->pending & ~r->to.pending);
     if (sums) return link_time(sums, sums, 0);
-    const int64_t procs = r->mesh->processors, asked = procs < FEW_ASKED ? procs : FEW_ASKED;
+    const int64_t procs = r->mesh->processors, asked = procs < ASKED ? procs : ASKED;
+    const int64_t few = asked < FEW_ASKED ? asked : FEW_ASKED; /* of those that prices ask */
     int64_t most = 0;
-    for (int64_t k = 0; k < asked; k++) {
+    for (int64_t k = 0; k < few; k++) {
         int64_t kept, all;
-        kept_elements(r->mesh, r->to_shape, at, &r->to, k * procs / asked, &kept, &all);
+        kept_elements(r->mesh, r->to_shape, at, &r->to,
+                      mesh_sample(r->mesh, k * asked / few, asked), &kept, &all);
         if (all - kept > most) most = all - kept;
     }
     return most ? link_time(1, 1, (double)(most * r->element)) : 0;
@@ -385,8 +386,8 @@ static int leading(const mtf_shape *shape, int first, int count)
 }
 
 /* Where the blocks of a group of dims are also blocks under the new shape: dims that are only
- * renamed, and a first dim that is cut evenly in both shapes, so that both cut the flat index at
- * the same places. */
+ * renamed, and a first dim that has one size or is cut evenly in both shapes, so that both cut the
+ * flat index at the same places. Dims of size 1 do not count as first. */
 static bool view_group(const search *s, const exchange *x, int g, placement *to)
 {
     const exchange_group *q = &x->group[g];
@@ -400,9 +401,10 @@ static bool view_group(const search *s, const exchange *x, int g, placement *to)
         const split cut = x->split[0][d];
         if (!cut.n) continue;
         const int64_t p = split_parts(s->r->mesh, cut);
-        const bool even = d == old_first && new_first >= 0 && x->shape[0].dim[d].size % p == 0 &&
-                          x->shape[1].dim[new_first].size % p == 0;
-        if (!even && !(FAULT(FAULT_RESHAPE_KEEP) && new_first >= 0)) return false;
+        const int64_t n = x->shape[0].dim[d].size;
+        const int64_t m = new_first >= 0 ? x->shape[1].dim[new_first].size : 0;
+        const bool fits = d == old_first && m > 0 && (n == m || (n % p == 0 && m % p == 0));
+        if (!fits && !(FAULT(FAULT_RESHAPE_KEEP) && new_first >= 0)) return false;
         to->split[new_first] = cut;
     }
     return true;

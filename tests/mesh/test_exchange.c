@@ -231,9 +231,34 @@ static void larger_meshes_by_samples(void **state)
     }
 }
 
+/* Blocks that many processors lack: whoever is asked, some have one. */
+static void the_busiest_of_many_is_found(void **state)
+{
+    (void)state;
+    static const char *const meshes[] = {"x:4;y:8", "x:2;y:32", "x:16;y:32"};
+    for (int i = 0; i < 3; i++) {
+        mtf_err err = {0};
+        mtf_mesh *m = mtf_mesh_parse(meshes[i], &err);
+        exchange x;
+        const mtf_shape s = MTF_SHAPE({"a", 4}, {"b", 100});
+        const split x_only[2] = {{.n = 1, .axis = {0}}}, y_only[2] = {{.n = 1, .axis = {1}}};
+        exchange_describe(&x, m, &s, x_only, &s, y_only);
+        int64_t most = 0;
+        for (int64_t p = 0; p < m->processors; p++) {
+            const int64_t n = exchange_received(&x, p);
+            if (n > most) most = n;
+        }
+        assert_true(most > 0);
+        assert_int_equal(exchange_most(&x, exchange_received), most);
+        assert_int_equal(exchange_most(&x, exchange_bound), most);
+        mtf_mesh_free(&m);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(meshes_of_one_axis_completely),
-                                       cmocka_unit_test(larger_meshes_by_samples)};
+                                       cmocka_unit_test(larger_meshes_by_samples),
+                                       cmocka_unit_test(the_busiest_of_many_is_found)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

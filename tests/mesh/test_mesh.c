@@ -137,6 +137,31 @@ static void blocks_nest(void **state)
                     assert_int_equal(block_start(n, a, i), block_start(n, a * b, i * b));
 }
 
+/* All where they are few; else every axis at its last coordinate and at half of all, at least. */
+static void samples_see_every_axis(void **state)
+{
+    (void)state;
+    static const char *const meshes[] = {"x:16",       "x:4;y:8",     "x:2;y:32",
+                                         "x:16;y:32",  "x:8;y:8;z:8", "x:2;y:2;z:2;w:2",
+                                         "x:3;y:5;z:7"};
+    for (size_t i = 0; i < sizeof meshes / sizeof *meshes; i++) {
+        mtf_err err = {0};
+        mtf_mesh *m = mtf_mesh_parse(meshes[i], &err);
+        for (int a = 0; a < m->naxes; a++) {
+            uint64_t seen = 0;
+            for (int k = 0; k < 16; k++) {
+                const int64_t proc = mesh_sample(m, k, 16);
+                assert_in_range(proc, k * m->processors / 16, (k + 1) * m->processors / 16 - 1);
+                seen |= UINT64_C(1) << mesh_coordinate(m, proc, a);
+            }
+            const int64_t half = (m->size[a] + 1) / 2;
+            assert_true(seen >> (m->size[a] - 1) & 1);
+            assert_in_range(__builtin_popcountll(seen), half < 8 ? half : 8, m->size[a]);
+        }
+        mtf_mesh_free(&m);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -145,6 +170,7 @@ int main(void)
         cmocka_unit_test(processors_are_row_major),
         cmocka_unit_test(blocks_cover),
         cmocka_unit_test(blocks_nest),
+        cmocka_unit_test(samples_see_every_axis),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

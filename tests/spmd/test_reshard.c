@@ -97,6 +97,12 @@ static void known_routes(void **state)
         {"x:4", ab, flat, ",x", "", "all_gather, view"},
         {"x:4", ab, flat, ",x", "x", "all_to_all, view"},
         {"x:2", MTF_SHAPE(five, three), MTF_SHAPE({"c", 15}), "x,", "x", "exchange"},
+        /* Dims of size 1 come and go in front of one that is cut unevenly. */
+        {"x:4", MTF_SHAPE({"a", 1}, {"b", 6}), MTF_SHAPE({"c", 6}), ",x", "x", "view"},
+        {"x:4", MTF_SHAPE({"c", 6}), MTF_SHAPE({"a", 1}, {"b", 6}), "x", ",x", "view"},
+        {"x:2;y:2", MTF_SHAPE({"a", 1}, {"b", 6}, {"c", 5}),
+         MTF_SHAPE({"d", 6}, {"e", 1}, {"f", 5}), ",yx,", "yx,,", "view"},
+        {"x:4", MTF_SHAPE({"a", 1}, {"b", 6}), MTF_SHAPE({"c", 6}), "x,", "x", "exchange"},
         /* Few messages where many processors hold little each. */
         {"x:16;y:32", small, small, "x,y", ",", "all_gather, all_gather"},
     };

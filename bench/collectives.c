@@ -100,7 +100,8 @@ static void time_one(comm *c, int64_t bytes, int threads)
     b.buf = mem_zalloc((size_t)n * sizeof *b.buf);
     b.scratch = mem_zalloc((size_t)n * sizeof *b.scratch);
     b.count = mem_zalloc((size_t)n * sizeof *b.count);
-    int64_t room = comm_scratch(c, axes, bytes);
+    const comm_mesh line = {.naxes = 1, .size = {comm_size(c)}};
+    int64_t room = comm_scratch_all_reduce(&line, axes, 4, bytes / 4, bytes / 4);
     if (room < bytes) room = bytes;
     for (int h = 0; h < n; h++) {
         b.buf[h] = mem_aligned((size_t)bytes);

@@ -61,7 +61,7 @@ void mtf_program_json(const mtf_program *p, FILE *f);
 typedef struct mtf_totals {
     double flops;                /* per run */
     double sent_bytes;           /* per run, over all collectives */
-    int64_t peak_bytes;          /* memory in all: state, values, scratch of collectives */
+    int64_t peak_bytes;          /* state and values; mtf_plan_memory knows the rest as well */
     int64_t state_bytes;         /* of variables */
     int64_t instructions, calls; /* calls: of collectives */
 } mtf_totals;

@@ -69,11 +69,23 @@ mtf_status mtf_state_set(mtf_session *s, const mtf_tensor *variable, const void 
 /* True on the one process that should print. */
 bool mtf_session_is_root(const mtf_session *s);
 
-/* Bytes that the session allocated per processor: planned state, slab, collective scratch; and of
- * the workers together. */
+/* Bytes: per processor of variables (state), of all other values (slab), and of what collectives
+ * and exchanges move through (scratch); of the workspace of kernels, for all workers of a process
+ * together. */
 typedef struct mtf_memory {
     int64_t state, slab, scratch, workers;
 } mtf_memory;
+
+/* What a session for these programs takes, known before there is one: the programs of a session
+ * share state and one slab. `threads` as in the options. `processes`: each processor is a process
+ * of its own, as under a launcher; else one process hosts all of them, which needs no scratch, and
+ * takes state and slab once per processor. It is what the processor with the largest blocks uses.
+ * Where dims are cut unevenly scratch may be more, by an element per row, and so may workspace,
+ * which is the most over all combinations of block sizes. Local; all ranks find the same. */
+mtf_memory mtf_plan_memory(int nprograms, mtf_program *const *programs, int threads,
+                           bool processes);
+
+/* What the session allocated: its plan. */
 mtf_memory mtf_session_memory(const mtf_session *s);
 
 #ifdef __cplusplus

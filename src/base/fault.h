@@ -44,6 +44,8 @@
     F(FAULT_MEMORY_VIEW, "memory_view")                                                            \
     F(FAULT_MEMORY_STACK, "memory_stack")                                                          \
     F(FAULT_MEMORY_BUCKETS, "memory_buckets")                                                      \
+    F(FAULT_PLAN_EXCHANGE, "plan_exchange")                                                        \
+    F(FAULT_PLAN_WORK, "plan_work")                                                                \
     F(FAULT_SCHEDULE_ORDER, "schedule_order")                                                      \
     F(FAULT_SCHEDULE_WORSE, "schedule_worse")                                                      \
     F(FAULT_STATE_EARLY, "state_early")                                                            \

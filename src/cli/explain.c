@@ -14,6 +14,7 @@
 typedef struct options {
     option_list set;
     char *mesh, *layout;
+    int64_t threads;
     bool strict, json, help, program;
 } options;
 
@@ -22,6 +23,7 @@ static const option_row rows[] = {
     CLI_MESH_ROW(options),
     CLI_LAYOUT_ROW(options),
     CLI_STRICT_ROW(options),
+    CLI_THREADS_ROW(options),
     {.key = "program",
      .type = OPTION_BOOL,
      .offset = offsetof(options, program),
@@ -58,8 +60,6 @@ static mtf_totals add_totals(const step_programs *s)
         sum.flops += t.flops;
         sum.sent_bytes += t.sent_bytes;
         sum.instructions += t.instructions;
-        sum.state_bytes = t.state_bytes;
-        if (t.peak_bytes > sum.peak_bytes) sum.peak_bytes = t.peak_bytes;
     }
     return sum;
 }
@@ -81,15 +81,23 @@ static json_t *instructions(const step_programs *s)
     return all;
 }
 
-static void print_json(const lm *m, const step_programs *s)
+/* Of one processor that is a process of its own. */
+static int64_t all_bytes(const mtf_memory *m)
+{
+    return m->state + m->slab + m->scratch + m->workers;
+}
+
+static void print_json(const lm *m, const mtf_memory *memory, const step_programs *s)
 {
     const mtf_totals t = add_totals(s);
     json_t *o =
-        json_pack("{s:s, s:s, s:I, s:I, s:f, s:I, s:I, s:o}", "mesh", mtf_mesh_text(m->mesh),
-                  "layout", mtf_layout_text(m->layout), "processors",
+        json_pack("{s:s, s:s, s:I, s:I, s:f, s:I, s:I, s:I, s:I, s:I, s:o}", "mesh",
+                  mtf_mesh_text(m->mesh), "layout", mtf_layout_text(m->layout), "processors",
                   (json_int_t)mtf_mesh_processors(m->mesh), "parameters", (json_int_t)m->parameters,
-                  "flops_per_processor", t.flops, "peak_bytes", (json_int_t)t.peak_bytes,
-                  "state_bytes", (json_int_t)t.state_bytes, "instructions", instructions(s));
+                  "flops_per_processor", t.flops, "peak_bytes", (json_int_t)all_bytes(memory),
+                  "state_bytes", (json_int_t)memory->state, "value_bytes", (json_int_t)memory->slab,
+                  "buffer_bytes", (json_int_t)memory->scratch, "workspace_bytes",
+                  (json_int_t)memory->workers, "instructions", instructions(s));
     json_dumpf(o, stdout, JSON_COMPACT);
     putchar('\n');
     json_decref(o);
@@ -112,7 +120,32 @@ static void print_row(const json_t *row)
            json_string_value(json_object_get(row, "name")));
 }
 
-static void print_text(const lm *m, const step_programs *s, bool program)
+static void print_memory(const lm *m, const mtf_memory *memory, int threads)
+{
+    const struct {
+        const char *what;
+        int64_t bytes;
+    } parts[] = {{"state: parameters, optimizer slots, accumulators", memory->state},
+                 {"values", memory->slab},
+                 {"collective and exchange buffers", memory->scratch},
+                 {"kernel workspace", memory->workers},
+                 {"peak in all", all_bytes(memory)}};
+    printf("memory of one processor (the largest) in a process of its own with %d thread%s:\n",
+           threads, threads == 1 ? "" : "s");
+    for (size_t k = 0; k < sizeof parts / sizeof *parts; k++)
+        printf("%16lld  %s\n", (long long)parts[k].bytes, parts[k].what);
+    const int64_t processors = mtf_mesh_processors(m->mesh);
+    if (processors > 1)
+        printf("one process that hosts all %lld processors needs %.4g MB, and no buffers\n",
+               (long long)processors,
+               ((double)(memory->state + memory->slab) * (double)processors +
+                (double)memory->workers) /
+                   1e6);
+    putchar('\n');
+}
+
+static void print_text(const lm *m, const mtf_memory *memory, int threads, const step_programs *s,
+                       bool program)
 {
     const mtf_totals t = add_totals(s);
     printf("mesh '%s', layout '%s': %lld processors\n%lld parameters\n", mtf_mesh_text(m->mesh),
@@ -120,8 +153,9 @@ static void print_text(const lm *m, const step_programs *s, bool program)
            (long long)m->parameters);
     printf("one training step, per processor (the largest): %lld instructions, %.4g GFLOP, %.4g MB "
            "sent, %.4g MB of memory at most, %.4g MB of it state\n\n",
-           (long long)t.instructions, t.flops / 1e9, t.sent_bytes / 1e6, (double)t.peak_bytes / 1e6,
-           (double)t.state_bytes / 1e6);
+           (long long)t.instructions, t.flops / 1e9, t.sent_bytes / 1e6,
+           (double)all_bytes(memory) / 1e6, (double)memory->state / 1e6);
+    print_memory(m, memory, threads);
     if (program) {
         for (int64_t i = 0; i < s->n; i++)
             mtf_program_print(s->program[i], stdout);
@@ -151,7 +185,10 @@ static mtf_status open_model(const config *c, bool strict, lm **m, mtf_err *err)
     if (st == MTF_OK) st = data_vocab(c, d.tokenizer, &vocab, err);
     data_close(&d);
     mtf_err warning = {0};
-    const lm_request r = {.parts = LM_TRAIN, .vocab = vocab, .strict = strict, .dtype = -1};
+    const lm_request r = {.parts = LM_TRAIN | (data_validates(c) ? LM_EVAL : 0),
+                          .vocab = vocab,
+                          .strict = strict,
+                          .dtype = -1};
     if (st == MTF_OK) st = lm_open(c, &r, m, &warning, err);
     if (st == MTF_OK) cli_warn(&warning);
     return st;
@@ -174,10 +211,12 @@ static int run(int argc, char **argv)
     if (st == MTF_OK) st = open_model(&c, o.strict, &m, &err);
     if (st == MTF_OK && cli_is_root()) {
         step_programs s = programs_of(m);
+        const int threads = plan_threads((int)o.threads);
+        const mtf_memory memory = lm_memory(m, threads, mtf_mesh_processors(m->mesh) > 1);
         if (o.json)
-            print_json(m, &s);
+            print_json(m, &memory, &s);
         else
-            print_text(m, &s, o.program);
+            print_text(m, &memory, threads, &s, o.program);
         mem_free(s.program);
     }
     if (st == MTF_OK) st = cli_flush(&err);

@@ -61,20 +61,22 @@ static void gather_in_rounds(comm *c, const member *m, const pieces *p, const ch
     for (int64_t at = 0; at < longest; at += m->slot) {
         const int64_t mine = member_round_bytes(m, p, m->index, at);
         int64_t n = 0;
+        int slots = 0;
         for (int i = 0; i < m->g.members; i++) {
             const int peer = group_at_index(&m->g, m->base, i);
             if (peer == m->proc) continue;
             c->msg[n++] = (comm_msg){.src = m->proc, .dst = peer, .from = in + at, .bytes = mine};
             c->msg[n++] = (comm_msg){.src = peer,
                                      .dst = m->proc,
-                                     .to = member_slot(m, i),
+                                     .to = member_slot(m, slots++),
                                      .bytes = member_round_bytes(m, p, i, at)};
         }
         c->transport->exchange(c->link, c->msg, n, m->tag);
+        slots = 0;
         for (int i = 0; i < m->g.members; i++) {
             const bool own = i == m->index;
             comm_unpack(c, p, i, at, member_round_bytes(m, p, i, at),
-                        own ? in + at : member_slot(m, i), out);
+                        own ? in + at : member_slot(m, slots++), out);
         }
     }
 }
@@ -88,6 +90,17 @@ void gather_by_messages(comm *c, const member *m, const pieces *p, const void *i
     }
 }
 
+int64_t gather_scratch(int members, int64_t piece, bool contiguous)
+{
+    return contiguous ? 0 : comm_slots(members, members - 1, piece);
+}
+
+int64_t comm_scratch_all_gather(const comm_mesh *m, comm_axes axes, int64_t size,
+                                const comm_cut *cut)
+{
+    return gather_scratch(groups_over(m, axes).members, cut_longest(cut, size), cut->outer <= 1);
+}
+
 void comm_all_gather(comm *c, comm_axes axes, int64_t size, void *const *in, void *const *out,
                      const comm_cut *cut, void *const *scratch)
 {
@@ -97,6 +110,6 @@ void comm_all_gather(comm *c, comm_axes axes, int64_t size, void *const *in, voi
         return;
     }
     const pieces p = pieces_of(&cut[0], d.g.members, size);
-    const member m = comm_member(c, axes, scratch, pieces_whole_bytes(&p));
+    const member m = comm_member(c, axes, scratch, pieces_longest(&p));
     gather_by_messages(c, &m, &p, in[0], out[0]);
 }

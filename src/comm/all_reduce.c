@@ -37,17 +37,34 @@ static void reduce_small(comm *c, const member *m, const reduction *r, void *buf
 {
     const int64_t bytes = count * r->bytes;
     int64_t n = 0;
+    int slots = 0;
     for (int leaf = 0; leaf < r->leaves; leaf++) {
         const int peer = group_at_leaf(&m->g, m->base, leaf);
         c->operand[leaf] = buf;
         if (peer == m->proc) continue;
-        c->operand[leaf] = member_slot(m, leaf);
+        c->operand[leaf] = member_slot(m, slots++);
         c->msg[n++] = (comm_msg){.src = m->proc, .dst = peer, .from = buf, .bytes = bytes};
         c->msg[n++] =
             (comm_msg){.src = peer, .dst = m->proc, .to = c->operand[leaf], .bytes = bytes};
     }
     c->transport->exchange(c->link, c->msg, n, m->tag);
     reduce_to_one(r, (const void *const *)c->operand, 0, count, buf);
+}
+
+static int64_t longest_piece(int64_t count, int members, int64_t size)
+{
+    return (count + members - 1) / members * size;
+}
+
+int64_t comm_scratch_all_reduce(const comm_mesh *m, comm_axes axes, int64_t size, int64_t least,
+                                int64_t most)
+{
+    const int n = groups_over(m, axes).members;
+    const int64_t small = most * size < SMALL_BYTES ? most * size : SMALL_BYTES;
+    const int64_t one_round = least * size <= SMALL_BYTES ? comm_slots(n, n - 1, small) : 0;
+    const int64_t two_rounds =
+        most * size > SMALL_BYTES ? scatter_scratch(n, longest_piece(most, n, size), true) : 0;
+    return one_round > two_rounds ? one_round : two_rounds;
 }
 
 void comm_all_reduce(comm *c, comm_axes axes, comm_op op, mtf_dtype type, void *const *buf,
@@ -61,8 +78,10 @@ void comm_all_reduce(comm *c, comm_axes axes, comm_op op, mtf_dtype type, void *
         return;
     }
     const int64_t bytes = count[0] * r.bytes;
-    const member m = comm_member(c, axes, scratch, bytes);
-    if (bytes <= SMALL_BYTES && bytes <= m.slot) {
+    const bool small = bytes <= SMALL_BYTES && bytes <= c->max_slot;
+    const member m =
+        comm_member(c, axes, scratch, small ? bytes : longest_piece(count[0], g.members, r.bytes));
+    if (small) {
         reduce_small(c, &m, &r, buf[0], count[0]);
         return;
     }

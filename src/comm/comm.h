@@ -51,10 +51,6 @@ typedef struct comm_axes {
     int axis[COMM_MAX_AXES];
 } comm_axes;
 
-/* Bytes of scratch per hosted processor that the collective may use; 0 for `local`. An upper bound
- * in closed form from the full buffer's bytes. */
-int64_t comm_scratch(const comm *c, comm_axes axes, int64_t full_bytes);
-
 /* In place: each element of buf[h] (count[h] elements; equal within a group) becomes the reduction
  * over the group. bool is not reduced. */
 void comm_all_reduce(comm *c, comm_axes axes, comm_op op, mtf_dtype type, void *const *buf,
@@ -77,6 +73,18 @@ void comm_all_gather(comm *c, comm_axes axes, int64_t size, void *const *in, voi
  * those of an all_reduce. */
 void comm_reduce_scatter(comm *c, comm_axes axes, comm_op op, mtf_dtype type, void *const *in,
                          void *const *out, const comm_cut *cut, void *const *scratch);
+
+/* Bytes of scratch that a collective takes on a processor in a process of its own; where one
+ * process hosts all processors, none is used. Closed forms from sizes, without a communicator: what
+ * the processor with the largest blocks uses, and at most an element more per row of a piece where
+ * blocks are uneven. A reduction has from `least` to `most` elements of `size` bytes; the other two
+ * take the largest `outer` and `inner`, and `base` does not matter. */
+int64_t comm_scratch_all_reduce(const comm_mesh *m, comm_axes axes, int64_t size, int64_t least,
+                                int64_t most);
+int64_t comm_scratch_all_gather(const comm_mesh *m, comm_axes axes, int64_t size,
+                                const comm_cut *cut);
+int64_t comm_scratch_reduce_scatter(const comm_mesh *m, comm_axes axes, int64_t size,
+                                    const comm_cut *cut);
 
 /* One message from processor to processor. `from` is read where `src` is hosted, `to` is written
  * where `dst` is hosted; otherwise they are NULL. Entries of which neither end is hosted here may

@@ -58,22 +58,33 @@ typedef void grain_fn(void *ctx, int item, int64_t begin, int64_t end);
 void comm_run_grains(comm *c, int n, int64_t grain, grain_fn *fn, void *ctx);
 
 /* One group's part of a collective by messages, seen by the one processor that is hosted here.
- * Scratch is 2 * members slots. Pieces that do not fit in a slot travel in rounds of `slot` bytes.
- */
+ * Scratch is so many slots: first one for each of the others, in their order, to receive from them,
+ * then, where pieces must be packed, one for each member to send. Pieces that do not fit in a slot
+ * travel in rounds of `slot` bytes. */
 typedef struct member {
     groups g;
     int proc, base; /* this processor; the first of its group */
     int index;      /* of this processor in its group */
     int tag;
-    int64_t slot, room; /* bytes of one slot; of the scratch */
+    int64_t slot; /* bytes of one */
     char *scratch;
 } member;
 
-/* Begins a collective over buffers of `full_bytes`. */
-member comm_member(comm *c, comm_axes axes, void *const *scratch, int64_t full_bytes);
+/* Begins a collective in which the longest piece that travels has `piece` bytes. */
+member comm_member(comm *c, comm_axes axes, void *const *scratch, int64_t piece);
 
 /* The k-th slot of scratch. */
-char *member_slot(const member *m, int k);
+static inline char *member_slot(const member *m, int k)
+{
+    return m->scratch + k * m->slot;
+}
+
+/* Scratch of `slots` slots for pieces of at most `piece` bytes, in groups of this size. */
+int64_t comm_slots(int members, int64_t slots, int64_t piece);
+
+/* What scatter_by_messages and gather_by_messages take. */
+int64_t scatter_scratch(int members, int64_t piece, bool contiguous);
+int64_t gather_scratch(int members, int64_t piece, bool contiguous);
 
 /* How much of piece i travels in the round that begins at flat offset `at` of every piece. */
 int64_t member_round_bytes(const member *m, const pieces *p, int i, int64_t at);

@@ -18,38 +18,28 @@ int comm_next_tag(comm *c)
     return (int)(c->calls++ % TAGS);
 }
 
-static int64_t slot_bytes(const comm *c, int members, int64_t full_bytes)
+static int64_t slot_bytes(int members, int64_t piece, int64_t most)
 {
     int64_t slot = SCRATCH_BYTES / (2 * members) / LINE * LINE;
     if (slot < MIN_SLOT_BYTES) slot = MIN_SLOT_BYTES;
-    if (slot > c->max_slot) slot = c->max_slot;
-    return full_bytes < slot ? (full_bytes + LINE - 1) / LINE * LINE : slot;
+    if (slot > most) slot = most;
+    return piece < slot ? (piece + LINE - 1) / LINE * LINE : slot;
 }
 
-int64_t comm_scratch(const comm *c, comm_axes axes, int64_t full_bytes)
+int64_t comm_slots(int members, int64_t slots, int64_t piece)
 {
-    const groups g = groups_over(&c->mesh, axes);
-    if (comm_hosts_all(c) || g.members == 1) return 0;
-    return 2 * g.members * slot_bytes(c, g.members, full_bytes);
+    return slots * slot_bytes(members, piece, INT64_MAX);
 }
 
-member comm_member(comm *c, comm_axes axes, void *const *scratch, int64_t full_bytes)
+member comm_member(comm *c, comm_axes axes, void *const *scratch, int64_t piece)
 {
     MTF_CHECK(c->nhosted == 1, "%d processors are hosted here, of %d", c->nhosted, c->size);
     member m = {.g = groups_over(&c->mesh, axes), .proc = c->first, .tag = comm_next_tag(c)};
     m.base = group_base(&m.g, m.proc);
     m.index = group_index(&m.g, m.proc);
-    m.slot = slot_bytes(c, m.g.members, full_bytes);
-    m.room = comm_scratch(c, axes, full_bytes);
+    m.slot = slot_bytes(m.g.members, piece, c->max_slot);
     m.scratch = scratch ? scratch[0] : NULL;
     return m;
-}
-
-char *member_slot(const member *m, int k)
-{
-    MTF_DCHECK((k + 1) * m->slot <= m->room, "slot %d of %lld bytes in %lld bytes of scratch", k,
-               (long long)m->slot, (long long)m->room);
-    return m->scratch + k * m->slot;
 }
 
 int64_t member_round_bytes(const member *m, const pieces *p, int i, int64_t at)

@@ -48,6 +48,11 @@ int64_t pieces_longest(const pieces *p)
     return longest;
 }
 
+int64_t cut_longest(const comm_cut *cut, int64_t size)
+{
+    return cut->outer * ((cut->n + cut->parts - 1) / cut->parts) * cut->inner * size;
+}
+
 int64_t piece_offset(const pieces *p, int i, int64_t at, int64_t *run)
 {
     const int64_t begin = begin_of(p, i);

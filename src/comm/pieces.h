@@ -23,8 +23,9 @@ pieces pieces_of(const comm_cut *cut, int members, int64_t size);
 
 int64_t pieces_whole_bytes(const pieces *p);
 int64_t piece_bytes(const pieces *p, int i);
-/* Bytes of the group's largest piece. */
+/* Bytes of the group's largest piece; of the largest of all groups. */
 int64_t pieces_longest(const pieces *p);
+int64_t cut_longest(const comm_cut *cut, int64_t size);
 
 /* Where flat offset `at` of piece i lies in the whole, and how many bytes follow it there without a
  * gap (in *run, if not NULL). The piece is not empty. */

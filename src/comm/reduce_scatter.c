@@ -48,18 +48,19 @@ static const char *part_of(comm *c, const member *m, const pieces *p, int i, int
     return slot;
 }
 
-/* Lists the messages of one round, and sets the operands. Slot `leaf` of scratch receives from that
- * member; slot members + leaf holds what is packed for it. */
+/* Lists the messages of one round, and sets the operands. */
 static int64_t plan_round(comm *c, const member *m, const pieces *p, const void *in, int64_t at)
 {
     const int64_t mine = member_round_bytes(m, p, m->index, at);
+    const int others = m->g.members - 1;
     int64_t n = 0;
+    int slots = 0;
     for (int leaf = 0; leaf < m->g.members; leaf++) {
         const int peer = group_at_leaf(&m->g, m->base, leaf), i = group_index(&m->g, peer);
-        const char *part = part_of(c, m, p, i, at, in, member_slot(m, m->g.members + leaf));
+        const char *part = part_of(c, m, p, i, at, in, member_slot(m, others + leaf));
         c->operand[leaf] = (char *)part;
         if (peer == m->proc) continue;
-        c->operand[leaf] = member_slot(m, leaf);
+        c->operand[leaf] = member_slot(m, slots++);
         c->msg[n++] = (comm_msg){
             .src = m->proc, .dst = peer, .from = part, .bytes = member_round_bytes(m, p, i, at)};
         c->msg[n++] =
@@ -95,6 +96,18 @@ void scatter_by_messages(comm *c, const member *m, const reduction *r, const pie
     }
 }
 
+int64_t scatter_scratch(int members, int64_t piece, bool contiguous)
+{
+    if (members == 1) return 0;
+    return comm_slots(members, contiguous ? members - 1 : 2 * members - 1, piece);
+}
+
+int64_t comm_scratch_reduce_scatter(const comm_mesh *m, comm_axes axes, int64_t size,
+                                    const comm_cut *cut)
+{
+    return scatter_scratch(groups_over(m, axes).members, cut_longest(cut, size), cut->outer <= 1);
+}
+
 void comm_reduce_scatter(comm *c, comm_axes axes, comm_op op, mtf_dtype type, void *const *in,
                          void *const *out, const comm_cut *cut, void *const *scratch)
 {
@@ -105,7 +118,7 @@ void comm_reduce_scatter(comm *c, comm_axes axes, comm_op op, mtf_dtype type, vo
         return;
     }
     const pieces p = pieces_of(&cut[0], g.members, d.r.bytes);
-    const member m = comm_member(c, axes, scratch, pieces_whole_bytes(&p));
+    const member m = comm_member(c, axes, scratch, pieces_longest(&p));
     if (g.members == 1) {
         memcpy(out[0], in[0], (size_t)pieces_whole_bytes(&p));
         return;

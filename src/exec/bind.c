@@ -17,7 +17,7 @@ static int class_of(bound *b, mtf_dim dim, split cut)
 
 int64_t session_offset(const mtf_session *s, const value *v)
 {
-    return v->in_state ? v->offset : s->state_bytes + v->offset;
+    return v->in_state ? v->offset : s->plan.state + v->offset;
 }
 
 static int space_position(const instr *i, const char *name)
@@ -101,7 +101,7 @@ int64_t step_grains(const exec_step *t, const kernel_args *k)
     return tiles_grains(k);
 }
 
-static mtf_status prepare(mtf_session *s, bound *b, exec_step *t, mtf_err *err)
+static mtf_status prepare(const mtf_session *s, bound *b, exec_step *t, mtf_err *err)
 {
     t->fast = kernel_find(t->instr->op->name);
     if (!t->fast || !t->fast->prepare) return MTF_OK;
@@ -114,25 +114,14 @@ static mtf_status prepare(mtf_session *s, bound *b, exec_step *t, mtf_err *err)
             err_prefix(err, "%s '%s': ", t->instr->op->name, t->instr->node->name);
             return st;
         }
-        k.plan = t->plan[h];
         const int64_t work = t->fast->workspace ? t->fast->workspace(&k) : 0;
-        if (work > s->work_bytes) s->work_bytes = work;
+        MTF_CHECK(work <= s->plan.work, "'%s' needs %lld bytes of workspace, planned were %lld",
+                  t->instr->node->name, (long long)work, (long long)s->plan.work);
     }
     return MTF_OK;
 }
 
-static void claim_scratch(mtf_session *s, const instr *i)
-{
-    int64_t in = 0, out = 0;
-    for (int k = 0; k < i->nin; k++)
-        in += i->in[k]->bytes;
-    for (int k = 0; k < i->nout; k++)
-        out += i->out[k]->bytes;
-    const int64_t bytes = comm_scratch(s->comm, axes_of(i->axes), in > out ? in : out);
-    if (bytes > s->scratch_bytes) s->scratch_bytes = bytes;
-}
-
-mtf_status session_bind(mtf_session *s, bound *b, const mtf_program *p, mtf_err *err)
+mtf_status session_bind(const mtf_session *s, bound *b, const mtf_program *p, mtf_err *err)
 {
     *b = (bound){.p = p, .mem = arena_new()};
     b->step = mem_zalloc(sizeof *b->step * (size_t)(p->ninstrs + 1));
@@ -145,10 +134,7 @@ mtf_status session_bind(mtf_session *s, bound *b, const mtf_program *p, mtf_err 
     for (int k = 0; k < b->nsteps; k++) {
         const instr *i = b->step[k].instr;
         if (i->kind == INSTR_COMPUTE) TRY(prepare(s, b, &b->step[k], err));
-        if (instr_exchanges(i))
-            exchange_bind(s, b, &b->step[k]);
-        else if (instr_is_collective(i))
-            claim_scratch(s, i);
+        if (instr_exchanges(i)) exchange_bind(s, b, &b->step[k]);
     }
     return MTF_OK;
 }

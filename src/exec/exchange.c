@@ -5,6 +5,7 @@
  * processes a pair is one message, packed and unpacked through scratch. */
 #include <string.h>
 
+#include "base/check.h"
 #include "exec/session.h"
 
 static bool hosted(const mtf_session *s, int64_t proc)
@@ -34,21 +35,22 @@ static void list_links(const mtf_session *s, const exchange *x, exchange_list *l
 }
 
 /* Messages lie one behind the other in the scratch of the processor that is hosted here. */
-static void place_messages(mtf_session *s, exchange_list *l, int64_t size)
+static void place_messages(const mtf_session *s, exchange_list *l, int64_t size)
 {
     int64_t used = 0;
     for (int64_t i = 0; i < l->n; i++) {
         exchange_link *k = &l->link[i];
         if (hosted(s, k->src) && hosted(s, k->dst)) continue;
         k->offset = used;
-        used += (k->pair.elements * size + 63) / 64 * 64;
+        used += k->pair.elements * size;
         l->nmessages++;
     }
     l->message = mem_alloc(sizeof *l->message * (size_t)(l->nmessages + 1));
-    if (used > s->scratch_bytes) s->scratch_bytes = used;
+    MTF_CHECK(used <= s->plan.scratch, "an exchange needs %lld bytes of scratch, planned were %lld",
+              (long long)used, (long long)s->plan.scratch);
 }
 
-void exchange_bind(mtf_session *s, bound *b, exec_step *t)
+void exchange_bind(const mtf_session *s, bound *b, exec_step *t)
 {
     const value *from = t->instr->in[0];
     const exchange x = instr_exchange(b->p, t->instr);

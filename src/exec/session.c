@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "exec/session.h"
 
-#include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "base/check.h"
 
@@ -25,9 +23,7 @@ void mtf_finish(void)
 
 static mtf_status open_comm(mtf_session *s, mtf_err *err)
 {
-    comm_mesh m = {.naxes = s->mesh->naxes};
-    for (int i = 0; i < m.naxes; i++)
-        m.size[i] = s->mesh->size[i];
+    const comm_mesh m = plan_comm_mesh(s->mesh);
     int ranks = 1, rank = 0;
     TRY(comm_launch(&ranks, &rank, err));
     TRY(ranks > 1 ? comm_new_mpi(&m, s->pool, &s->comm, err)
@@ -37,27 +33,16 @@ static mtf_status open_comm(mtf_session *s, mtf_err *err)
     return MTF_OK;
 }
 
-/* Ranks that the launcher put on this machine; 1 where it does not say. */
-static int local_ranks(void)
-{
-    static const char *const names[] = {"OMPI_COMM_WORLD_LOCAL_SIZE", "MPI_LOCALNRANKS",
-                                        "SLURM_NTASKS_PER_NODE"};
-    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
-        const char *text = getenv(names[i]);
-        const int n = text ? atoi(text) : 0;
-        if (n > 0) return n;
-    }
-    return 1;
-}
-
 /* What the machine has is shared by all processors on it: those that this process hosts, and those
  * of the other ranks that the launcher put here. */
 static mtf_status check_memory(const mtf_session *s, mtf_err *err)
 {
     const double machine = (double)mem_machine();
-    const int here = s->nhosted * (s->nhosted == comm_size(s->comm) ? 1 : local_ranks());
-    const double each = (double)s->state_bytes + (double)s->slab_bytes + (double)s->scratch_bytes;
-    const double need = each * here + (double)s->work_bytes * pool_threads(s->pool);
+    const int here = s->nhosted * (s->nhosted == comm_size(s->comm) ? 1 : plan_local_ranks());
+    const session_plan *p = &s->plan;
+    const double each = (double)p->state + (double)p->slab + (double)p->scratch;
+    const int workers = here / s->nhosted * pool_threads(s->pool);
+    const double need = each * here + (double)p->work * workers;
     if (need <= machine) return MTF_OK;
     return err_set(err, MTF_INVALID,
                    "the plan needs %.3f GB of memory (%d processor%s of %.3f GB) and the machine "
@@ -72,12 +57,12 @@ static void allocate(mtf_session *s)
     s->memory = mem_zalloc(n * sizeof *s->memory);
     s->scratch = mem_zalloc(n * sizeof *s->scratch);
     for (size_t h = 0; h < n; h++) {
-        s->memory[h] = mem_aligned((size_t)(s->state_bytes + s->slab_bytes));
-        s->scratch[h] = mem_aligned((size_t)s->scratch_bytes);
+        s->memory[h] = mem_aligned((size_t)(s->plan.state + s->plan.slab));
+        s->scratch[h] = mem_aligned((size_t)s->plan.scratch);
     }
     s->work = mem_zalloc((size_t)pool_threads(s->pool) * sizeof *s->work);
     for (int w = 0; w < pool_threads(s->pool); w++)
-        s->work[w] = mem_aligned((size_t)s->work_bytes);
+        s->work[w] = mem_aligned((size_t)s->plan.work);
     for (int k = 0; k < 2; k++)
         s->ptr[k] = mem_zalloc(n * sizeof(void *));
     s->count = mem_zalloc(n * sizeof *s->count);
@@ -127,28 +112,19 @@ static mtf_status prepare(mtf_session *s, int nprograms, mtf_program *const *pro
     s->bound = mem_zalloc(sizeof *s->bound * (size_t)nprograms);
     for (int i = 0; i < nprograms; i++) {
         const mtf_program *p = programs[i];
-        if (p->slab_bytes > s->slab_bytes) s->slab_bytes = p->slab_bytes;
         if (!comm_equal(s->comm, mtf_program_hash(p)))
             return err_set(err, MTF_FAILED,
                            "program '%s' is not the same on all ranks; run the same "
                            "binary with the same arguments everywhere",
                            p->name);
     }
-    s->state_bytes = programs[0]->state_bytes;
+    s->plan = plan_session(nprograms, programs, session_processes(s) > 1);
+    TRY(check_memory(s, err));
     for (int i = 0; i < nprograms; i++) {
         s->nbound = i + 1;
         TRY(session_bind(s, &s->bound[i], programs[i], err));
     }
-    return check_memory(s, err);
-}
-
-/* As many as this process may use, and no more than its share of the machine. */
-static int default_threads(void)
-{
-    const int own = pool_default_threads();
-    if (getenv("OMP_NUM_THREADS")) return own;
-    const int share = (int)sysconf(_SC_NPROCESSORS_ONLN) / local_ranks();
-    return share < 1 ? 1 : share < own ? share : own;
+    return MTF_OK;
 }
 
 mtf_session *mtf_session_new(int nprograms, mtf_program *const *programs,
@@ -159,8 +135,7 @@ mtf_session *mtf_session_new(int nprograms, mtf_program *const *programs,
     mtf_session *s = mem_zalloc(sizeof *s);
     s->mesh = programs[0]->mesh;
     s->seed = options ? options->seed : 0;
-    const int threads = options && options->threads > 0 ? options->threads : default_threads();
-    s->pool = pool_new(threads);
+    s->pool = pool_new(plan_threads(options ? options->threads : 0));
     mtf_err local = {0};
     mtf_status st = prepare(s, nprograms, programs, &local);
     if (s->comm) st = comm_agree(s->comm, st, &local);
@@ -206,8 +181,8 @@ bool mtf_session_is_root(const mtf_session *s)
 
 mtf_memory mtf_session_memory(const mtf_session *s)
 {
-    return (mtf_memory){.state = s->state_bytes,
-                        .slab = s->slab_bytes,
-                        .scratch = s->scratch_bytes,
-                        .workers = s->work_bytes * pool_threads(s->pool)};
+    return (mtf_memory){.state = s->plan.state,
+                        .slab = s->plan.slab,
+                        .scratch = s->plan.scratch,
+                        .workers = s->plan.work * pool_threads(s->pool)};
 }

@@ -6,11 +6,9 @@
 #define EXEC_SESSION_H
 
 #include "base/pool.h"
-#include "comm/comm.h"
+#include "exec/plan.h"
 #include "kernels/table.h"
 #include "mesh/exchange.h"
-#include "mtf/session.h"
-#include "spmd/program.h"
 
 /* A dim with its cut; the same for many values. Its block per hosted processor is in a table. */
 typedef struct dim_class {
@@ -68,7 +66,7 @@ struct mtf_session {
     comm *comm;
     int first, nhosted;
     uint64_t seed;
-    int64_t state_bytes, slab_bytes, scratch_bytes, work_bytes;
+    session_plan plan;
     char **memory;  /* per hosted processor: state, then slab */
     void **scratch; /* per hosted processor, of the collectives */
     char **work;    /* per worker */
@@ -81,25 +79,16 @@ struct mtf_session {
 };
 
 /* Prepares a program: classes, views, kernels. */
-mtf_status session_bind(mtf_session *s, bound *b, const mtf_program *p, mtf_err *err);
+mtf_status session_bind(const mtf_session *s, bound *b, const mtf_program *p, mtf_err *err);
 void session_unbind(bound *b);
 
 /* Runs all instructions of a bound program. */
 void session_execute(mtf_session *s, const bound *b);
 
-/* exchange.c: lists who gives what to whom; claims scratch for the messages; runs it. */
-void exchange_bind(mtf_session *s, bound *b, exec_step *t);
+/* exchange.c: lists who gives what to whom, with places in scratch for messages; runs it. */
+void exchange_bind(const mtf_session *s, bound *b, exec_step *t);
 void exchange_unbind(exec_step *t);
 void exchange_run(mtf_session *s, const exec_step *t);
-
-/* Axes as the collectives take them. */
-static inline comm_axes axes_of(split a)
-{
-    comm_axes c = {.n = a.n};
-    for (int i = 0; i < a.n; i++)
-        c.axis[i] = a.axis[i];
-    return c;
-}
 
 /* The block of dim class `cls` on hosted processor h. */
 static inline const kernel_dim *bound_block(const bound *b, int h, int cls)

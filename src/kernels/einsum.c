@@ -21,9 +21,9 @@ static mtf_status add(gemm_dim *list, int *n, gemm_dim d, mtf_err *err)
 
 /* A dim of both operands and the result is a batch, of one operand and the result m or n, of both
  * operands alone k. */
-static mtf_status prepare(const kernel_args *k, const void **plan, mtf_err *err)
+static mtf_status describe(const kernel_args *k, gemm_desc *d, mtf_err *err)
 {
-    gemm_desc d = {.dtype = k->out[0].dtype};
+    *d = (gemm_desc){.dtype = k->out[0].dtype};
     for (int i = 0; i < k->space; i++) {
         const bool a = has(&k->in[0], i), b = has(&k->in[1], i), c = has(&k->out[0], i);
         const gemm_dim dim = {.n = k->dim[i].local,
@@ -31,23 +31,35 @@ static mtf_status prepare(const kernel_args *k, const void **plan, mtf_err *err)
                               .b = view_stride(&k->in[1], i),
                               .c = view_stride(&k->out[0], i)};
         if (a && b && c)
-            TRY(add(d.batch, &d.nbatch, dim, err));
+            TRY(add(d->batch, &d->nbatch, dim, err));
         else if (a && c)
-            TRY(add(d.m, &d.nm, dim, err));
+            TRY(add(d->m, &d->nm, dim, err));
         else if (b && c)
-            TRY(add(d.n, &d.nn, dim, err));
+            TRY(add(d->n, &d->nn, dim, err));
         else
-            TRY(add(d.k, &d.nk, dim, err));
+            TRY(add(d->k, &d->nk, dim, err));
     }
+    return MTF_OK;
+}
+
+static mtf_status prepare(const kernel_args *k, const void **plan, mtf_err *err)
+{
+    gemm_desc d;
     const gemm *g = NULL;
+    TRY(describe(k, &d, err));
     TRY(gemm_get(&d, &g, err));
     *plan = g;
     return MTF_OK;
 }
 
+/* What cannot be prepared needs none. */
 static int64_t workspace(const kernel_args *k)
 {
-    return gemm_workspace(k->plan);
+    gemm_desc d;
+    const gemm *g = NULL;
+    mtf_err err = {0};
+    if (describe(k, &d, &err) != MTF_OK || gemm_plan(&d, &g, &err) != MTF_OK) return 0;
+    return gemm_workspace(g);
 }
 
 static int64_t grains(const kernel_args *k)

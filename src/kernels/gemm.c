@@ -84,25 +84,44 @@ static gemm *make(const gemm_desc *canonical, bool swapped)
     return g;
 }
 
-mtf_status gemm_get(const gemm_desc *d, const gemm **out, mtf_err *err)
+/* With the lock held. */
+static gemm *find_or_make(const gemm_desc *d)
 {
-    TRY(check_desc(d, err));
     gemm_desc key;
     copy_used(&key, d);
     const bool swapped = gemm_canonicalise(&key);
     gemm **bucket = &cache[hash(&key) % BUCKETS];
-    pthread_mutex_lock(&lock);
     gemm *g = *bucket;
     while (g && (g->swapped != swapped || memcmp(&g->d, &key, sizeof key) != 0))
         g = g->next;
-    if (!g) {
-        g = make(&key, swapped);
-        g->next = *bucket;
-        *bucket = g;
+    if (g) return g;
+    g = make(&key, swapped);
+    g->next = *bucket;
+    return *bucket = g;
+}
+
+static mtf_status get(const gemm_desc *d, bool ready, const gemm **out, mtf_err *err)
+{
+    TRY(check_desc(d, err));
+    pthread_mutex_lock(&lock);
+    gemm *g = find_or_make(d);
+    if (ready && !g->built) {
+        if (g->build) g->build(g->engine);
+        g->built = true;
     }
     pthread_mutex_unlock(&lock);
     *out = g;
     return MTF_OK;
+}
+
+mtf_status gemm_get(const gemm_desc *d, const gemm **out, mtf_err *err)
+{
+    return get(d, true, out, err);
+}
+
+mtf_status gemm_plan(const gemm_desc *d, const gemm **out, mtf_err *err)
+{
+    return get(d, false, out, err);
 }
 
 int64_t gemm_workspace(const gemm *g)

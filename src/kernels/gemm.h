@@ -33,6 +33,9 @@ typedef struct gemm gemm;
  * never used. The pointer is borrowed. */
 mtf_status gemm_get(const gemm_desc *d, const gemm **out, mtf_err *err);
 
+/* The same, but not ready to run: cheap, for gemm_workspace. */
+mtf_status gemm_plan(const gemm_desc *d, const gemm **out, mtf_err *err);
+
 /* Bytes of scratch that one worker needs for one grain. */
 int64_t gemm_workspace(const gemm *g);
 

@@ -203,10 +203,16 @@ dnnl_kernel *dnnl_kernel_new(const dnnl_product *p)
         k->leaves_stack = strncmp(k->impl, "gemm", 4) == 0;
         k->scratch = bytes_of(dnnl_primitive_desc_query_md(desc, dnnl_query_scratchpad_md, 0));
         k->slots = mem_zalloc(sizeof *k->slots * SLOTS);
-        DNNL_OK(dnnl_primitive_create(&k->primitive, desc));
     }
     restore_threads(threads);
     return k;
+}
+
+void dnnl_kernel_build(dnnl_kernel *k)
+{
+    const int threads = single_thread();
+    DNNL_OK(dnnl_primitive_create(&k->primitive, k->desc));
+    restore_threads(threads);
 }
 
 static void slot_clear(slot *s)
@@ -222,7 +228,7 @@ void dnnl_kernel_free(dnnl_kernel **handle)
     if (!k) return;
     for (int i = 0; i < SLOTS; i++)
         slot_clear(&k->slots[i]);
-    dnnl_primitive_destroy(k->primitive);
+    if (k->primitive) dnnl_primitive_destroy(k->primitive);
     dnnl_primitive_desc_destroy(k->desc);
     mem_free(k->slots);
     mem_free(k);
@@ -311,6 +317,11 @@ dnnl_kernel *dnnl_kernel_new(const dnnl_product *p)
 {
     (void)p;
     return NULL;
+}
+
+void dnnl_kernel_build(dnnl_kernel *k)
+{
+    (void)k;
 }
 
 int64_t dnnl_kernel_scratch(const dnnl_kernel *k)

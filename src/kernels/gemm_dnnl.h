@@ -20,8 +20,10 @@ typedef struct dnnl_product {
 /* A primitive; made once, run from any number of threads at a time. */
 typedef struct dnnl_kernel dnnl_kernel;
 
-/* The kernel for `p`, or NULL where the library has only an implementation named ref*. */
+/* The kernel for `p`, or NULL where the library has only an implementation named ref*. It tells
+ * what it needs; before it runs, dnnl_kernel_build must generate its code. */
 dnnl_kernel *dnnl_kernel_new(const dnnl_product *p);
+void dnnl_kernel_build(dnnl_kernel *k);
 int64_t dnnl_kernel_scratch(const dnnl_kernel *k); /* bytes that a run needs, aligned to 64 */
 const char *dnnl_kernel_impl(const dnnl_kernel *k);
 void dnnl_kernel_free(dnnl_kernel **k);

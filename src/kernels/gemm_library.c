@@ -343,6 +343,15 @@ static void run(const gemm *g, const void *a, const void *b, void *c, void *work
         run_task(g->engine, a, b, c, work, task);
 }
 
+static void build(void *engine)
+{
+    library *l = engine;
+    for (int i = 0; i < 8; i++) {
+        dnnl_kernel *k = l->kernel[i >> 2][i >> 1 & 1][i & 1];
+        if (k) dnnl_kernel_build(k);
+    }
+}
+
 static void discard(library *l)
 {
     for (int i = 0; i < 8; i++)
@@ -367,6 +376,7 @@ bool gemm_library_prepare(gemm *g)
     l->scratch = round_up(l->scratch, 64);
     l->packed_a = l->a.pack ? round_up(cell * l->size[1], 64) : 0;
     g->run = run;
+    g->build = build;
     g->engine = l;
     g->tasks = l->blocks[0] * l->blocks[1] * l->blocks[2];
     for (int i = 0; i < l->loops; i++)

@@ -168,9 +168,11 @@ PACK(pack8, word8)
 MOVE(move4, word4)
 MOVE(move8, word8)
 
-/* What a plan needs: the rows and columns of its tasks. */
+/* What a plan needs: the rows and columns of its tasks, and where a worker's packed operands lie.
+ */
 typedef struct own {
     int64_t rows, cols;
+    int64_t pa, pb; /* bytes behind the beginning of the workspace */
 } own;
 
 typedef struct task {
@@ -261,8 +263,9 @@ static void run(const gemm *g, const void *a, const void *b, void *c, void *work
               .b = b,
               .c = c,
               .s = work};
-    t.pa = (char *)work + (sizeof(space) + 63) / 64 * 64;
-    t.pb = t.pa + (int64_t)MC * KC * t.size;
+    const own *o = g->engine;
+    t.pa = (char *)work + o->pa;
+    t.pb = (char *)work + o->pb;
     for (int64_t number = begin; number < end; number++)
         run_task(g, &t, number);
 }
@@ -270,6 +273,22 @@ static void run(const gemm *g, const void *a, const void *b, void *c, void *work
 static int64_t count_tasks(const gemm *g, const own *o)
 {
     return g->batch * blocks(g->m, o->rows) * blocks(g->n, o->cols);
+}
+
+/* Lines of a packed operand: those of a task, and of the last tile all, for every instruction set.
+ */
+static int64_t packed_lines(int64_t n, int64_t most, int64_t tile)
+{
+    const int64_t all = (n + tile - 1) / tile * tile;
+    return all < most ? all : most;
+}
+
+static void place_operands(gemm *g, own *o, int64_t size)
+{
+    const int64_t depth = g->k < KC ? g->k : KC;
+    o->pa = (int64_t)(sizeof(space) + 63) / 64 * 64;
+    o->pb = o->pa + (packed_lines(g->m, o->rows, ROWS_MAX) * depth * size + 63) / 64 * 64;
+    g->work = o->pb + packed_lines(g->n, o->cols, COLUMNS_MAX) * depth * size;
 }
 
 void gemm_own_prepare(gemm *g)
@@ -286,6 +305,6 @@ void gemm_own_prepare(gemm *g)
     g->tasks = count_tasks(g, o);
     g->task_flops =
         2 * (g->m < o->rows ? g->m : o->rows) * (g->n < o->cols ? g->n : o->cols) * g->k;
-    g->work = (int64_t)(sizeof(space) + 63) / 64 * 64 + ((int64_t)MC + NC) * KC * size;
+    place_operands(g, o, size);
     strcpy(g->impl, "own");
 }

@@ -17,6 +17,8 @@ struct gemm {
     bool swapped;           /* the caller's A is our B */
     int64_t batch, m, n, k; /* elements of each group of dims */
     gemm_tasks_fn *run;
+    void (*build)(void *engine); /* makes the engine ready to run; NULL: it is */
+    bool built;
     void *engine;              /* what the engine prepared; lives as long as the plan */
     int64_t tasks, task_flops; /* task_flops: of a whole task */
     int64_t tasks_per_grain;

@@ -12,8 +12,9 @@ typedef struct kernel_impl {
     /* Called once per program and processor, with sizes and strides but without data. *plan comes
      * back in kernel_args.plan; it lives as long as the process. NULL: nothing to prepare. */
     mtf_status (*prepare)(const kernel_args *k, const void **plan, mtf_err *err);
-    int64_t (*workspace)(const kernel_args *k); /* bytes per worker; NULL: none */
-    kernel_grains_fn *grains;                   /* NULL: one */
+    /* Bytes per worker for such sizes and strides, cheap and without a plan; NULL: none. */
+    int64_t (*workspace)(const kernel_args *k);
+    kernel_grains_fn *grains; /* NULL: one */
     kernel_fn *run;
     const char *(*implementation)(const kernel_args *k); /* for reports; NULL: the row's name */
 } kernel_impl;

@@ -345,3 +345,107 @@ int64_t exchange_most(const exchange *x, exchange_asked *asked)
     }
     return most;
 }
+
+/* ---- the traffic of the busiest processor ---- */
+
+static int64_t shared_in_group(const block *a, const block *b)
+{
+    exchange_piece *list;
+    int64_t elements = 0;
+    const int64_t n = meet_group(a, b, &list);
+    for (int64_t i = 0; i < n; i++)
+        elements += list[i].n;
+    mem_free(list);
+    return elements;
+}
+
+/* The axes that the group's dims are cut over on one side. */
+static unsigned group_axes(const exchange *x, int g, int side)
+{
+    unsigned axes = 0;
+    for (int d = 0; d < x->group[g].count[side]; d++)
+        axes |= split_mask(x->split[side][x->group[g].first[side] + d]);
+    return axes;
+}
+
+/* The next processor that differs on these axes only, or back to the first. False: it is that. */
+static bool next_on_axes(const mtf_mesh *m, unsigned axes, int64_t *proc)
+{
+    int64_t stride = 1;
+    for (int a = m->naxes - 1; a >= 0; stride *= m->size[a--]) {
+        if (!(axes >> a & 1)) continue;
+        if (mesh_coordinate(m, *proc, a) + 1 < m->size[a]) {
+            *proc += stride;
+            return true;
+        }
+        *proc -= (m->size[a] - 1) * stride;
+    }
+    return false;
+}
+
+/* Elements of src's block of a group that new blocks of the group have, over all coordinates on
+ * axes of both layouts: on the other axes of the new one a processor that takes from `src` has its
+ * coordinates. */
+static int64_t wanted_in_group(const exchange *x, int g, int64_t src)
+{
+    const block a = block_of(x, g, 0, src);
+    const unsigned axes = group_axes(x, g, 1) & x->used;
+    int64_t elements = 0, dst = src;
+    for (int k = 0; k < x->mesh->naxes; k++) /* from the first coordinates on */
+        if (axes >> k & 1)
+            while (mesh_coordinate(x->mesh, dst, k) > 0)
+                next_on_axes(x->mesh, 1u << k, &dst);
+    do {
+        const block b = block_of(x, g, 1, dst);
+        elements += shared_in_group(&a, &b);
+    } while (next_on_axes(x->mesh, axes, &dst));
+    return elements;
+}
+
+/* The new blocks of a group partition what is wanted of it, and groups have axes of their own: so
+ * what others want of a block is a product over groups, once for each coordinate on the axes of the
+ * old layout that the new one does not use. */
+static int64_t traffic_of(const exchange *x, int64_t proc, int64_t replicas)
+{
+    int64_t old = 1, new = 1, kept = 1, wanted = replicas;
+    for (int g = 0; g < x->ngroups; g++) {
+        const block a = block_of(x, g, 0, proc), b = block_of(x, g, 1, proc);
+        old *= a.elements;
+        new *= b.elements;
+        if (x->permutes) continue;
+        kept *= shared_in_group(&a, &b);
+        wanted *= wanted_in_group(x, g, proc);
+    }
+    if (x->permutes) return old + (keeps_block(x, proc) ? 0 : new);
+    return wanted - kept + new - kept;
+}
+
+static int64_t largest_block(const exchange *x, int side)
+{
+    int64_t n = 1;
+    for (int d = 0; d < x->shape[side].rank; d++) {
+        const bool chunk = side == 1 && d == x->chunk_dim;
+        n *= chunk
+                 ? x->chunk_size
+                 : block_bound(x->shape[side].dim[d].size, split_parts(x->mesh, x->split[side][d]));
+    }
+    return n;
+}
+
+int64_t exchange_traffic(const exchange *x)
+{
+    unsigned gained = 0;
+    for (int g = 0; g < x->ngroups; g++)
+        gained |= group_axes(x, g, 1);
+    int64_t apart = 1, replicas = 1, most = 0, proc = 0;
+    for (int a = 0; a < x->mesh->naxes; a++) {
+        if ((x->used | gained) >> a & 1) apart *= x->mesh->size[a];
+        if ((x->used & ~gained) >> a & 1) replicas *= x->mesh->size[a];
+    }
+    if (apart > EXCHANGE_EXACT) return replicas * largest_block(x, 0) + largest_block(x, 1);
+    do {
+        const int64_t n = traffic_of(x, proc, x->permutes ? 1 : replicas);
+        if (n > most) most = n;
+    } while (next_on_axes(x->mesh, x->used | gained, &proc));
+    return most;
+}

@@ -90,4 +90,12 @@ int64_t exchange_senders(const exchange *x, int64_t dst);
 typedef int64_t exchange_asked(const exchange *x, int64_t proc);
 int64_t exchange_most(const exchange *x, exchange_asked *asked);
 
+/* Elements that a processor sends to and receives from others together: exactly those of the
+ * processor with the most where not all dims keep their number of parts, else at most one block too
+ * many. No pair of processors is asked; the cost grows with the number of processors that the axes
+ * of the two layouts tell apart, and beyond EXCHANGE_EXACT of them a bound from the sizes of blocks
+ * is returned. */
+enum { EXCHANGE_EXACT = 4096 };
+int64_t exchange_traffic(const exchange *x);
+
 #endif

@@ -26,6 +26,11 @@ static mtf_status open_valid(const config *c, data *d, mtf_err *err)
     return data_valid_batches(from, d->valid_range, c->model.length, &d->valid, err);
 }
 
+bool data_validates(const config *c)
+{
+    return c->data.train[0] && (c->data.valid[0] || c->data.valid_fraction > 0);
+}
+
 mtf_status data_open(const config *c, data *d, mtf_err *err)
 {
     *d = (data){0};

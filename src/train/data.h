@@ -14,6 +14,9 @@ typedef struct data {
     bool has_valid;           /* is there anything to validate on */
 } data;
 
+/* Does a run of this configuration validate, if its texts are long enough? */
+bool data_validates(const config *c);
+
 /* Opens what the configuration names. MTF_INVALID for a missing or unusable file and for texts that
  * are shorter than a window. Local. */
 mtf_status data_open(const config *c, data *d, mtf_err *err);

@@ -288,6 +288,13 @@ void lm_close(lm **handle)
     *handle = NULL;
 }
 
+mtf_memory lm_memory(const lm *m, int threads, bool processes)
+{
+    mtf_program *list[8];
+    const int n = list_programs(m, list);
+    return mtf_plan_memory(n, list, threads, processes);
+}
+
 mtf_status lm_start(lm *m, int threads, mtf_err *err)
 {
     mtf_program *list[8];

@@ -62,6 +62,8 @@ typedef struct lm_request {
 mtf_status lm_open(const config *c, const lm_request *r, lm **out, mtf_err *warning, mtf_err *err);
 void lm_close(lm **m);
 
+/* What the session will take of memory; see mtf_plan_memory. Local. */
+mtf_memory lm_memory(const lm *m, int threads, bool processes);
 /* Makes the session. Collective. */
 mtf_status lm_start(lm *m, int threads, mtf_err *err);
 /* Gives every variable its initial value. Collective. */

@@ -217,8 +217,10 @@ static mtf_status begin(trainer *t, mtf_err *err)
                   t->m->parameters, mtf_mesh_text(t->m->mesh), mtf_layout_text(t->m->layout));
     const mtf_memory plan = mtf_session_memory(t->m->session);
     progress_note(&t->progress,
-                  "memory per processor: %.1f MB of state, %.1f MB of values, %.1f MB of scratch",
-                  (double)plan.state / 1e6, (double)plan.slab / 1e6, (double)plan.scratch / 1e6);
+                  "memory per processor: %.1f MB of state, %.1f MB of values, %.1f MB of buffers; "
+                  "%.1f MB of workspace in a process",
+                  (double)plan.state / 1e6, (double)plan.slab / 1e6, (double)plan.scratch / 1e6,
+                  (double)plan.workers / 1e6);
     if (t->o->resume)
         progress_note(&t->progress,
                       t->start ? "continuing after step %" PRId64

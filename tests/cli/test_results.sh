@@ -91,7 +91,9 @@ cmp out first >&2 || fail "top-p of almost nothing is not the likeliest"
 # ---- explain and --benchmark write nothing
 before=$(ls)
 quiet "$mtf" explain c.yaml --json --mesh "rows:2;cols:2" --layout "batch:rows;d_ff:cols"
-keys out . "mesh layout processors parameters flops_per_processor peak_bytes state_bytes instructions"
+keys out . "mesh layout processors parameters flops_per_processor peak_bytes state_bytes value_bytes buffer_bytes workspace_bytes instructions"
+jq -e '.peak_bytes == .state_bytes + .value_bytes + .buffer_bytes + .workspace_bytes and .state_bytes > 0 and
+    .value_bytes > 0 and .buffer_bytes > 0' out >/dev/null || fail "the peak is not the sum of its parts"
 keys out .instructions[0] "op name axes elements bytes flops"
 [ "$(jq -c '.instructions[] | del(.received, .bound) | keys_unsorted | join(" ")' out | sort -u | wc -l)" = 1 ] ||
     fail "instructions have different keys"

@@ -37,6 +37,7 @@ static void run_mesh(const comm_mesh *m, const way *w, pool *p, cases_result *su
     sum->compared += there.compared;
     sum->wrong += there.wrong + here.wrong;
     sum->reordered += there.reordered;
+    if (!w->slot) sum->wrong += there.unused != 0;
     comm_free(&alone);
     comm_free(&job);
 }

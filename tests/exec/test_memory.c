@@ -11,89 +11,9 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "support/painted.h"
 #include "train/lm.h"
 #include "train/step.h"
-
-enum { GUARD = 4096, ALIGN = 64 };
-
-typedef struct block {
-    char *whole; /* guard, bytes, guard */
-    int64_t bytes;
-} block;
-
-static block block_new(int64_t bytes, int paint)
-{
-    block b = {.whole = mem_aligned((size_t)(bytes + 2 * GUARD)), .bytes = bytes};
-    memset(b.whole, paint, (size_t)(bytes + 2 * GUARD));
-    return b;
-}
-
-static char *inside(const block *b)
-{
-    return b->whole + GUARD;
-}
-
-static void check_guards(const block *b, int paint, const char *what)
-{
-    for (int64_t i = 0; i < GUARD; i++) {
-        if (b->whole[i] != (char)paint)
-            fail_msg("%s: written %d bytes before", what, (int)(GUARD - i));
-        if (inside(b)[b->bytes + i] != (char)paint)
-            fail_msg("%s: written %d bytes behind", what, (int)i);
-    }
-}
-
-/* One more than the last byte from `from` on that is not as painted, rounded up; 0: none. */
-static int64_t high_water(const block *b, int64_t from, int paint)
-{
-    int64_t end = b->bytes;
-    while (end > from && inside(b)[end - 1] == (char)paint)
-        end--;
-    return (end - from + ALIGN - 1) / ALIGN * ALIGN;
-}
-
-/* All memory of a session, replaced. */
-typedef struct painted {
-    int n, workers;
-    block memory[8], scratch[8], work[8];
-} painted;
-
-static void swap(block *b, char **place, int64_t bytes, int paint)
-{
-    *b = block_new(bytes, paint);
-    mem_free(*place);
-    *place = inside(b);
-}
-
-static painted paint_all(mtf_session *s, int paint)
-{
-    painted p = {.n = s->nhosted, .workers = pool_threads(s->pool)};
-    assert_true(p.n <= 8 && p.workers <= 8);
-    for (int h = 0; h < p.n; h++) {
-        char *scratch = s->scratch[h];
-        swap(&p.memory[h], &s->memory[h], s->state_bytes + s->slab_bytes, paint);
-        swap(&p.scratch[h], &scratch, s->scratch_bytes, paint);
-        s->scratch[h] = scratch;
-    }
-    for (int w = 0; w < p.workers; w++)
-        swap(&p.work[w], &s->work[w], s->work_bytes, paint);
-    return p;
-}
-
-/* The session frees what is in its places. */
-static void give_back(mtf_session *s, painted *p)
-{
-    for (int h = 0; h < p->n; h++) {
-        mem_free(p->memory[h].whole);
-        mem_free(p->scratch[h].whole);
-        s->memory[h] = NULL;
-        s->scratch[h] = NULL;
-    }
-    for (int w = 0; w < p->workers; w++) {
-        mem_free(p->work[w].whole);
-        s->work[w] = NULL;
-    }
-}
 
 static int64_t planned_slab(const lm *m)
 {
@@ -118,6 +38,8 @@ static void expect(mtf_status st, const mtf_err *err)
 typedef struct setup {
     const char *mesh, *layout, *options[6];
     int threads;
+    bool
+        own; /* products run in kernels of our own, which use all the workspace that they ask for */
 } setup;
 
 static lm *open_model(const setup *u, config *c)
@@ -143,32 +65,38 @@ static lm *open_model(const setup *u, config *c)
     return m;
 }
 
+/* The session has what was planned before it was there, and no more is used. */
+static void check_plan(const lm *m, int threads)
+{
+    const mtf_memory plan = lm_memory(m, threads, false), got = mtf_session_memory(m->session);
+    assert_int_equal(plan.state, got.state);
+    assert_int_equal(plan.slab, got.slab);
+    assert_int_equal(plan.scratch, got.scratch);
+    assert_int_equal(plan.workers, got.workers);
+    assert_int_equal(plan.scratch, 0);
+}
+
 static void check_step(const setup *u, int paint)
 {
     config c;
     mtf_err err = {0};
     lm *m = open_model(u, &c);
     mtf_session *s = m->session;
-    painted p = paint_all(s, paint);
+    check_plan(m, u->threads);
+    painted p = painted_new(s, paint);
     expect(lm_initialise(m, &err), &err);
-    for (int h = 0; h < p.n; h++) /* what the initial program left in the slab */
-        memset(inside(&p.memory[h]) + s->state_bytes, paint, (size_t)s->slab_bytes);
+    painted_slabs(s, &p);
     token_feed f = token_feed_new(NULL, c.model.length, m->vocab);
     step_result r;
     expect(step_train(m, &f, 0, &r, &err), &err);
-    int64_t most = 0;
-    for (int h = 0; h < p.n; h++) {
-        const int64_t used = high_water(&p.memory[h], s->state_bytes, paint);
-        if (used > most) most = used;
-        check_guards(&p.memory[h], paint, "the slab");
-        check_guards(&p.scratch[h], paint, "the collectives' scratch");
-    }
-    for (int w = 0; w < p.workers; w++)
-        check_guards(&p.work[w], paint, "a worker's workspace");
-    assert_int_equal(most, planned_slab(m));
-    assert_true(most > 0);
+    assert_int_equal(painted_outside(&p), 0);
+    assert_int_equal(painted_most(p.memory, p.n, s->plan.state, paint), planned_slab(m));
+    assert_true(planned_slab(m) > 0);
+    const int64_t work = painted_most(p.work, p.workers, 0, paint);
+    assert_true(work > 0 || !u->own);
+    assert_true(u->own ? work == s->plan.work : work <= s->plan.work);
     token_feed_free(&f);
-    give_back(s, &p);
+    painted_free(s, &p);
     lm_close(&m);
     config_free(&c);
 }
@@ -196,7 +124,11 @@ static void check_allocations(const setup *u)
 
 static const setup setups[] = {
     {.mesh = "", .layout = "", .threads = 2},
-    {.mesh = "", .layout = "", .threads = 1, .options = {"model.tied=true", "train.dtype=f64"}},
+    {.mesh = "",
+     .layout = "",
+     .threads = 1,
+     .options = {"model.tied=true", "train.dtype=f64", "model.d_model=64", "model.d_ff=256"},
+     .own = true},
     {.mesh = "rows:2;cols:2", .layout = PAPER, .threads = 2},
     {.mesh = "rows:2;cols:3", .layout = PAPER, .threads = 2},
     {.mesh = "all:4", .layout = "d_model:all", .threads = 1},

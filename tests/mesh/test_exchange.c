@@ -109,8 +109,9 @@ static int missing(const int *want, int nwant, const int *have, int nhave)
     return n;
 }
 
-static void check_destination(const exchange *x, int dst, int (*old)[MAX_ELEMENTS],
-                              const int *count, int *sent)
+/* Returns what it receives. */
+static int check_destination(const exchange *x, int dst, int (*old)[MAX_ELEMENTS], const int *count,
+                             int *sent)
 {
     int want[MAX_ELEMENTS], block[MAX_ELEMENTS], writes[MAX_ELEMENTS] = {0};
     const int procs = (int)x->mesh->processors;
@@ -134,20 +135,29 @@ static void check_destination(const exchange *x, int dst, int (*old)[MAX_ELEMENT
     const int bound = missing(want, n, old[dst], count[dst]);
     assert_int_equal(received, bound);
     assert_int_equal(exchange_bound(x, dst), bound);
+    return received;
 }
 
 static void check(const mtf_mesh *m, const mtf_shape *a, const cut *ca, const mtf_shape *b,
                   const cut *cb)
 {
     int old[MAX_PROCS][MAX_ELEMENTS], count[MAX_PROCS], sent[MAX_PROCS] = {0};
+    int received[MAX_PROCS], most = 0, largest = 0;
     exchange x;
     exchange_describe(&x, m, a, ca->s, b, cb->s);
     for (int p = 0; p < (int)m->processors; p++)
         count[p] = block_content(m, a, ca->s, p, old[p]);
     for (int p = 0; p < (int)m->processors; p++)
-        check_destination(&x, p, old, count, sent);
-    for (int p = 0; p < (int)m->processors; p++)
+        received[p] = check_destination(&x, p, old, count, sent);
+    for (int p = 0; p < (int)m->processors; p++) {
         assert_true(!x.permutes || sent[p] <= count[p]);
+        if (sent[p] + received[p] > most) most = sent[p] + received[p];
+        if (count[p] > largest) largest = count[p];
+    }
+    if (x.permutes)
+        assert_in_range(exchange_traffic(&x), most, most + largest);
+    else
+        assert_int_equal(exchange_traffic(&x), most);
 }
 
 static int64_t check_all(const char *mesh, const shape_list *l)
@@ -255,10 +265,30 @@ static void the_busiest_of_many_is_found(void **state)
     }
 }
 
+/* Beyond EXCHANGE_EXACT processors the traffic is a bound, by at most the blocks themselves. */
+static void large_meshes_are_bounded(void **state)
+{
+    (void)state;
+    mtf_err err = {0};
+    mtf_mesh *m = mtf_mesh_parse("x:128;y:64", &err);
+    const mtf_shape s = MTF_SHAPE(((mtf_dim){"a", 1000}), ((mtf_dim){"b", 900}));
+    const cut from = {.s = {{.n = 1, .axis = {0}}, {.n = 1, .axis = {1}}}};
+    const cut to = {.s = {{.n = 1, .axis = {1}}, {.n = 1, .axis = {0}}}};
+    exchange x;
+    exchange_describe(&x, m, &s, from.s, &s, to.s);
+    const int64_t bound = exchange_traffic(&x), block = 8 * 15;
+    for (int64_t p = 0; p < m->processors; p += 1111) {
+        const int64_t exact = exchange_sent(&x, p) + exchange_received(&x, p);
+        assert_in_range(exact, 0, bound);
+    }
+    assert_in_range(bound, 1, 3 * block);
+    mtf_mesh_free(&m);
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(meshes_of_one_axis_completely),
-                                       cmocka_unit_test(larger_meshes_by_samples),
-                                       cmocka_unit_test(the_busiest_of_many_is_found)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(meshes_of_one_axis_completely), cmocka_unit_test(larger_meshes_by_samples),
+        cmocka_unit_test(the_busiest_of_many_is_found), cmocka_unit_test(large_meshes_are_bounded)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -40,21 +40,31 @@ typedef struct bench {
     const char *what;
 } bench;
 
-static void buffer_new(bench *b, int h, int64_t in_bytes, int64_t out_bytes, int64_t full_bytes)
+/* `room` is what the collective says that it takes by messages. */
+static void buffer_new(bench *b, int h, int64_t in_bytes, int64_t out_bytes, int64_t room)
 {
-    b->room[h] = comm_scratch(b->c, b->axes, full_bytes);
+    b->room[h] = comm_nhosted(b->c) == comm_size(b->c) ? 0 : room;
     b->in[h] = mem_aligned((size_t)in_bytes);
     b->out[h] = mem_aligned((size_t)out_bytes);
     b->scratch[h] = mem_aligned((size_t)b->room[h] + GUARD);
-    memset((char *)b->scratch[h] + b->room[h], GUARD_BYTE, GUARD);
+    memset(b->scratch[h], GUARD_BYTE, (size_t)b->room[h] + GUARD);
 }
 
-static void buffers_free(bench *b)
+/* Up to where scratch was written, rounded up as slots are. */
+static int64_t high_water(const unsigned char *scratch, int64_t room)
+{
+    while (room > 0 && scratch[room - 1] == GUARD_BYTE)
+        room--;
+    return (room + GUARD - 1) / GUARD * GUARD;
+}
+
+static void buffers_free(bench *b, bool even)
 {
     for (int h = 0; h < comm_nhosted(b->c); h++) {
-        const unsigned char *guard = (unsigned char *)b->scratch[h] + b->room[h];
+        const unsigned char *scratch = b->scratch[h], *guard = scratch + b->room[h];
         for (int i = 0; i < GUARD; i++)
             if (guard[i] != GUARD_BYTE) b->r->wrong++;
+        if (even) b->r->unused += b->room[h] - high_water(scratch, b->room[h]);
         mem_free(b->in[h]);
         mem_free(b->out[h]);
         mem_free(b->scratch[h]);
@@ -102,19 +112,22 @@ static void check_all_reduce(bench *b, int64_t count)
 {
     int members[MAX_PROC];
     int64_t counts[MAX_PROC];
+    bool even = true;
     b->what = "all_reduce";
     for (int h = 0; h < comm_nhosted(b->c); h++) {
         const int proc = comm_first(b->c) + h;
-        reference_members(b->m, b->axes, proc, members);
+        const int p = reference_members(b->m, b->axes, proc, members);
         counts[h] = count + 3 * members[0];
-        buffer_new(b, h, counts[h] * b->size, 0, counts[h] * b->size);
+        even = even && counts[h] % p == 0;
+        buffer_new(b, h, counts[h] * b->size, 0,
+                   comm_scratch_all_reduce(b->m, b->axes, b->size, counts[h], counts[h]));
         fill(b, b->in[h], proc, counts[h]);
     }
     comm_all_reduce(b->c, b->axes, b->op, b->type, b->in, counts, b->scratch);
     for (int h = 0; h < comm_nhosted(b->c); h++)
         for (int64_t i = 0; i < counts[h]; i++)
             compare_reduced(b, (char *)b->in[h] + i * b->size, comm_first(b->c) + h, i);
-    buffers_free(b);
+    buffers_free(b, even);
 }
 
 static int64_t begin_of(const comm_cut *k, int64_t piece)
@@ -170,7 +183,7 @@ static void check_reduce_scatter(bench *b, shape s)
         b->cut[h] = cut_for(b, s, proc, &index[h], &p);
         const int64_t whole = whole_elements(&b->cut[h], p);
         buffer_new(b, h, whole * b->size, piece_elements(&b->cut[h], index[h]) * b->size,
-                   whole * b->size);
+                   comm_scratch_reduce_scatter(b->m, b->axes, b->size, &b->cut[h]));
         fill(b, b->in[h], proc, whole);
     }
     comm_reduce_scatter(b->c, b->axes, b->op, b->type, b->in, b->out, b->cut, b->scratch);
@@ -178,7 +191,7 @@ static void check_reduce_scatter(bench *b, shape s)
         for (int64_t e = 0; e < piece_elements(&b->cut[h], index[h]); e++)
             compare_reduced(b, (char *)b->out[h] + e * b->size, comm_first(b->c) + h,
                             whole_position(&b->cut[h], p, index[h], e));
-    buffers_free(b);
+    buffers_free(b, s.n % (p * s.refine) == 0);
 }
 
 static void check_all_gather(bench *b, shape s)
@@ -191,7 +204,8 @@ static void check_all_gather(bench *b, shape s)
         b->cut[h] = cut_for(b, s, proc, &index[h], &p);
         const int64_t whole = whole_elements(&b->cut[h], p) * b->size;
         const int64_t piece = piece_elements(&b->cut[h], index[h]);
-        buffer_new(b, h, piece * b->size, whole, whole);
+        buffer_new(b, h, piece * b->size, whole,
+                   comm_scratch_all_gather(b->m, b->axes, b->size, &b->cut[h]));
         fill(b, b->in[h], proc, piece);
     }
     comm_all_gather(b->c, b->axes, b->size, b->in, b->out, b->cut, b->scratch);
@@ -204,7 +218,7 @@ static void check_all_gather(bench *b, shape s)
                 compare(b, (char *)b->out[h] + at * b->size, want, comm_first(b->c) + h, at);
             }
     }
-    buffers_free(b);
+    buffers_free(b, s.n % (p * s.refine) == 0);
 }
 
 /* Every processor sends to itself, twice to its right neighbour, and one large message goes round.

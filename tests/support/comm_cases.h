@@ -10,6 +10,7 @@ typedef struct cases_result {
     int64_t compared;  /* elements */
     int64_t wrong;     /* elements, and scratch that was overrun */
     int64_t reordered; /* sums whose bits another order of the same operands would change */
+    int64_t unused; /* bytes of scratch behind the last that was written, where pieces are even */
 } cases_result;
 
 /* Runs every ordered subset of the mesh's axes through every collective, with uneven and empty

@@ -14,8 +14,8 @@ typedef struct table {
 
 static uint64_t mix(uint64_t h, uint64_t x)
 {
-    h ^= x + 0x9e3779b97f4a7c15u + (h << 6) + (h >> 2);
-    return h;
+    h = (h ^ x) * 0x9e3779b97f4a7c15u; /* neighbours go far from each other */
+    return h ^ h >> 32;
 }
 
 static bool is_work(const instr *i)
@@ -28,7 +28,8 @@ static uint64_t hash_of(const instr *i)
     uint64_t h = mix((uint64_t)(uintptr_t)i->op, (uint64_t)i->kind);
     for (int k = 0; k < i->nin; k++)
         h = mix(h, (uint64_t)i->in[k]->id);
-    return FAULT(FAULT_SHARE_ATTRIBUTES) || !is_work(i) ? h : mix(h, op_hash_attr(i->op, i->attr));
+    if (!is_work(i)) return mix(h, (uint64_t)i->start);
+    return FAULT(FAULT_SHARE_ATTRIBUTES) ? h : mix(h, op_hash_attr(i->op, i->attr));
 }
 
 /* Do random rows draw for the same place in the full batch? */

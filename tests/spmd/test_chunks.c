@@ -6,6 +6,7 @@
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
+#include <time.h>
 
 #include "base/random.h"
 #include "mtf/mtf.h"
@@ -230,6 +231,34 @@ static void the_next_part_is_fetched_early(void **state)
     product_free(&x);
 }
 
+/* Compile time grows with the number of parts, not with its square: the search for equal work once
+ * took 40 s for these. */
+static void many_parts_compile_fast(void **state)
+{
+    (void)state;
+    enum { PARTS = 16000 };
+    mtf_err err = {0};
+    mtf_graph *g = mtf_graph_new();
+    const mtf_dim m = {"m", 1 << 16}, n = {"n", 1 << 16};
+    mtf_tensor *a = mtf_placeholder(g, "a", MTF_SHAPE(m, {"k1", PARTS}), MTF_F32);
+    mtf_tensor *b = mtf_placeholder(g, "b", MTF_SHAPE({"k2", PARTS}, n), MTF_F32);
+    mtf_tensor *c = mtf_matmul(mtf_rename(a, "k1", "k"), mtf_rename(b, "k2", "k"), MTF_SHAPE(m, n));
+    mtf_mesh *mesh = mtf_mesh_parse("rows:2;cols:2", &err);
+    mtf_layout *l = mtf_layout_parse(SUMMA, mesh, true, NULL, &err);
+    const mtf_request r = {.nfetches = 1, .fetches = &c, .max_value_bytes = 1 << 17};
+    const clock_t start = clock();
+    mtf_program *p = mtf_compile(g, mesh, l, &r, &err);
+    const double seconds = (double)(clock() - start) / CLOCKS_PER_SEC;
+    if (!p) fail_msg("%s", err.text);
+    assert_true(p->ninstrs > 3 * PARTS);
+    print_message("%d instructions in %.2f s\n", p->ninstrs, seconds);
+    assert_true(seconds < 20);
+    mtf_program_free(&p);
+    mtf_layout_free(&l);
+    mtf_mesh_free(&mesh);
+    mtf_graph_free(&g);
+}
+
 /* What is fetched must come home; what stays inside of the program need not. */
 static void what_cannot_be_is_refused(void **state)
 {
@@ -262,9 +291,9 @@ static void what_cannot_be_is_refused(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(products_are_worked_off_in_parts),
-                                       cmocka_unit_test(random_products),
-                                       cmocka_unit_test(the_next_part_is_fetched_early),
-                                       cmocka_unit_test(what_cannot_be_is_refused)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(products_are_worked_off_in_parts), cmocka_unit_test(random_products),
+        cmocka_unit_test(the_next_part_is_fetched_early), cmocka_unit_test(many_parts_compile_fast),
+        cmocka_unit_test(what_cannot_be_is_refused)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

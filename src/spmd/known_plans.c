@@ -80,7 +80,9 @@ static void add_shape(key *k, const mtf_tensor *t)
 static void add_task(key *k, const node_task *t)
 {
     const mtf_node *n = t->node;
+    const uint64_t attributes = op_hash_attr(n->op, n->attr);
     add(k, &n->op, sizeof n->op);
+    add(k, &attributes, sizeof attributes);
     add(k, &n->nin, sizeof n->nin);
     add(k, &n->nout, sizeof n->nout);
     for (int d = 0; d < t->n; d++) {

@@ -174,11 +174,20 @@ static bool chunked_price(const node_task *t, node_plan *plan, int k, price *out
     return found;
 }
 
+/* A result that is moved keeps to the limit too, unless it is as large where it is wanted. */
+static bool too_large(const reshard_task *way)
+{
+    const int64_t made = placement_bytes(way->mesh, way->from_shape, way->element, &way->from);
+    const int64_t wanted = placement_bytes(way->mesh, way->from_shape, way->element, &way->to);
+    return way->max_bytes && made > way->max_bytes && made > wanted;
+}
+
 static bool result_price(const node_task *t, const node_plan *plan, int o, price *out)
 {
     route r;
     const reshard_task way = result_task(t, plan, o);
     *out = (price){0};
+    if (too_large(&way)) return false;
     if (!reshard_route(&way, &r)) return false;
     *out = r.price;
     return true;
@@ -293,6 +302,7 @@ static void descend(choice *c)
 {
     for (int rounds = 0; rounds < c->naxes; rounds++) {
         const price before = c->best.price;
+        const bool began = c->found;
         for (int i = 0; i < c->naxes; i++) {
             int best = c->dim[i];
             for (int d = -1; d < c->t->n; d++) {
@@ -305,7 +315,7 @@ static void descend(choice *c)
             }
             c->dim[i] = best;
         }
-        if (c->found && !price_less(c->best.price, before)) return;
+        if (began && !price_less(c->best.price, before)) return;
     }
 }
 

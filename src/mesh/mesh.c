@@ -111,9 +111,9 @@ int64_t mesh_sample(const mtf_mesh *m, int64_t k, int64_t n)
 
 int64_t block_start(int64_t n, int64_t p, int64_t i)
 {
-    if (n <= INT32_MAX && i <= INT32_MAX) return n * i / p;
-    /* Through 128 bits: i n may not fit 64 for the largest tensors. */
-    const int64_t at = (int64_t)((__int128)n * i / p);
+    /* i n may not fit 64 bits for the largest tensors; division of 128 bits is slow. */
+    const bool fits = n <= INT32_MAX && i <= INT32_MAX;
+    const int64_t at = fits ? n * i / p : (int64_t)((__int128)n * i / p);
     return FAULT(FAULT_BLOCK_BOUND) && i > 0 && i < p && at + 1 < n ? at + 1 : at;
 }
 

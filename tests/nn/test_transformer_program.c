@@ -127,10 +127,9 @@ static double layer_bytes(const char *layout, int *calls)
     double bytes = 0;
     *calls = 0;
     for (const instr *i = c.p->first; i; i = i->next) {
+        if (!instr_is_collective(i) || strncmp(i->node->name, "layer_", 6) != 0) continue;
         const mtf_shape *shape = &i->in[0]->shape;
-        if (!instr_is_collective(i) || mtf_shape_find(shape, "batch") < 0 ||
-            mtf_shape_find(shape, "d_model") < 0 || strncmp(i->node->name, "layer_", 6) != 0)
-            continue;
+        if (mtf_shape_find(shape, "batch") < 0 || mtf_shape_find(shape, "d_model") < 0) continue;
         bytes += instr_cost_of(c.p, i).bytes;
         ++*calls;
     }

@@ -100,6 +100,29 @@ split layout_split(const mtf_layout *l, const char *dim)
     return (split){0};
 }
 
+split split_append(split s, split more)
+{
+    for (int i = 0; i < more.n; i++)
+        s.axis[s.n++] = more.axis[i];
+    return s;
+}
+
+split split_head(split s, int n)
+{
+    split head = {.n = (int8_t)n};
+    for (int i = 0; i < n; i++)
+        head.axis[i] = s.axis[i];
+    return head;
+}
+
+split split_tail(split s, int n)
+{
+    split tail = {.n = (int8_t)n};
+    for (int i = 0; i < n; i++)
+        tail.axis[i] = s.axis[s.n - n + i];
+    return tail;
+}
+
 unsigned split_mask(split s)
 {
     unsigned mask = 0;

@@ -43,6 +43,10 @@ static inline bool split_equal(split a, split b)
     return true;
 }
 
+/* `more` behind s; the first and the last n axes of s. */
+split split_append(split s, split more);
+split split_head(split s, int n);
+split split_tail(split s, int n);
 /* The axes as a bit mask. */
 unsigned split_mask(split s);
 /* Product of the sizes of the axes. */

@@ -104,7 +104,8 @@ static void add_task(key *k, const node_task *t)
 
 static known_plan find_plan(node_task *t)
 {
-    known_plan k = {.possible = plan_node(t, &k.plan)};
+    known_plan k = {.possible = false};
+    k.possible = plan_node(t, &k.plan);
     if (!k.possible) k.possible = k.away = plan_away(t, &k.plan);
     return k;
 }

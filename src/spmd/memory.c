@@ -87,12 +87,6 @@ static void unite(memory *m, const value *into, const value *v)
     if (h->bytes > g->bytes) g->bytes = h->bytes;
 }
 
-static bool same_block(const value *a, const value *b)
-{
-    return mtf_dtype_size(a->dtype) == mtf_dtype_size(b->dtype) &&
-           shape_equal(&a->shape, &b->shape) && memcmp(a->split, b->split, sizeof a->split) == 0;
-}
-
 /* May `result` take the place of operand `v` of `i`, which dies there? A group is a member of one
  * bucket at most. */
 static bool gives_way(const memory *m, const instr *i, const value *v, const value *result)
@@ -108,7 +102,7 @@ static bool gives_way(const memory *m, const instr *i, const value *v, const val
 static bool reads_in_step(const memory *m, const instr *i, const group *g)
 {
     for (int k = 0; k < i->nin; k++)
-        if (memory_group(m, i->in[k]) == g && !same_block(i->in[k], i->out[0])) return false;
+        if (memory_group(m, i->in[k]) == g && !value_same_block(i->in[k], i->out[0])) return false;
     return true;
 }
 
@@ -134,7 +128,7 @@ static void share_operand(memory *m, const instr *i)
     const int state = m->next_of[out->id];
     for (int k = 0; k < i->nin; k++) {
         value *v = i->in[k];
-        if (!gives_way(m, i, v, out) || !same_block(v, out) ||
+        if (!gives_way(m, i, v, out) || !value_same_block(v, out) ||
             !reads_in_step(m, i, memory_group(m, v)))
             continue;
         if (!place) place = v;
@@ -300,4 +294,14 @@ int64_t memory_blocks(const memory *m, pack_block **blocks, int **of)
     }
     mem_free(list);
     return n;
+}
+
+int64_t memory_slab(mtf_program *p)
+{
+    memory m = memory_form(p);
+    pack_block *b;
+    const int64_t n = memory_blocks(&m, &b, NULL), bytes = pack_blocks(b, n, NULL);
+    memory_free(&m);
+    mem_free(b);
+    return bytes;
 }

@@ -45,4 +45,7 @@ group *memory_group(const memory *m, const value *v);
  * may be NULL). Free both. */
 int64_t memory_blocks(const memory *m, pack_block **blocks, int **of);
 
+/* Bytes of the slab that the plan will need for the order as it is; numbers the instructions. */
+int64_t memory_slab(mtf_program *p);
+
 #endif

@@ -215,20 +215,9 @@ static void set_order(mtf_program *p, instr *const *list)
     p->last = p->ninstrs ? list[p->ninstrs - 1] : NULL;
 }
 
-/* Bytes of the slab that the plan will need for the order as it is. */
-static int64_t slab_of(mtf_program *p)
-{
-    memory m = memory_form(p);
-    pack_block *b;
-    const int64_t n = memory_blocks(&m, &b, NULL), bytes = pack_blocks(b, n, NULL);
-    memory_free(&m);
-    mem_free(b);
-    return bytes;
-}
-
 void pass_schedule(mtf_program *p)
 {
-    const int64_t bytes = slab_of(p); /* numbers the instructions */
+    const int64_t bytes = memory_slab(p); /* numbers the instructions */
     instr **old = mem_alloc(sizeof *old * (size_t)(p->ninstrs + 1));
     for (instr *i = p->first; i; i = i->next)
         old[i->id] = i;
@@ -240,7 +229,7 @@ void pass_schedule(mtf_program *p)
         s.placed[s.nplaced - 1 - k] = i;
     }
     set_order(p, s.placed);
-    if (slab_of(p) >= bytes && !FAULT(FAULT_SCHEDULE_WORSE)) set_order(p, old);
+    if (memory_slab(p) >= bytes && !FAULT(FAULT_SCHEDULE_WORSE)) set_order(p, old);
     program_count(p);
     scheduler_free(&s);
     mem_free(old);

@@ -44,29 +44,6 @@ int64_t placement_bytes(const mtf_mesh *m, const mtf_shape *s, int64_t element, 
     return n;
 }
 
-split split_append(split s, split more)
-{
-    for (int i = 0; i < more.n; i++)
-        s.axis[s.n++] = more.axis[i];
-    return s;
-}
-
-split split_head(split s, int n)
-{
-    split head = {.n = (int8_t)n};
-    for (int i = 0; i < n; i++)
-        head.axis[i] = s.axis[i];
-    return head;
-}
-
-split split_tail(split s, int n)
-{
-    split tail = {.n = (int8_t)n};
-    for (int i = 0; i < n; i++)
-        tail.axis[i] = s.axis[s.n - n + i];
-    return tail;
-}
-
 price price_sum(price a, price b)
 {
     return (price){a.seconds + b.seconds, a.bytes + b.bytes, a.calls + b.calls, a.moves + b.moves};

@@ -174,12 +174,14 @@ static bool chunked_price(const node_task *t, node_plan *plan, int k, price *out
     return found;
 }
 
-/* A result that is moved keeps to the limit too, unless it is as large where it is wanted. */
-static bool too_large(const reshard_task *way)
+/* A result that is moved, as all partial ones are, keeps to the limit too, unless it is no larger
+ * than at home. */
+static bool too_large(const node_task *t, const reshard_task *way, int o)
 {
-    const int64_t made = placement_bytes(way->mesh, way->from_shape, way->element, &way->from);
-    const int64_t wanted = placement_bytes(way->mesh, way->from_shape, way->element, &way->to);
-    return way->max_bytes && made > way->max_bytes && made > wanted;
+    if (!t->max_bytes || (t->anywhere[o] && !way->from.pending)) return false;
+    const int64_t made = placement_bytes(t->mesh, way->from_shape, way->element, &way->from);
+    const int64_t home = placement_bytes(t->mesh, way->from_shape, way->element, &t->out[o]);
+    return made > t->max_bytes && made > home;
 }
 
 static bool result_price(const node_task *t, const node_plan *plan, int o, price *out)
@@ -187,7 +189,7 @@ static bool result_price(const node_task *t, const node_plan *plan, int o, price
     route r;
     const reshard_task way = result_task(t, plan, o);
     *out = (price){0};
-    if (too_large(&way)) return false;
+    if (too_large(t, &way, o)) return false;
     if (!reshard_route(&way, &r)) return false;
     *out = r.price;
     return true;

@@ -89,6 +89,12 @@ int64_t value_local(const mtf_program *p, const value *v, int64_t proc)
     return n;
 }
 
+bool value_same_block(const value *a, const value *b)
+{
+    return mtf_dtype_size(a->dtype) == mtf_dtype_size(b->dtype) &&
+           shape_equal(&a->shape, &b->shape) && memcmp(a->split, b->split, sizeof a->split) == 0;
+}
+
 unsigned value_axes(const value *v)
 {
     unsigned mask = 0;

@@ -131,6 +131,8 @@ void program_count(mtf_program *p);
 /* Local elements: an upper bound over all processors; on processor `proc`. */
 int64_t value_bound(const mtf_program *p, const value *v);
 int64_t value_local(const mtf_program *p, const value *v, int64_t proc);
+/* Do both take the same bytes for the same elements, on every processor? */
+bool value_same_block(const value *a, const value *b);
 /* The axes that any dim of `v` is cut over, as bits. */
 unsigned value_axes(const value *v);
 /* Local extent and first element of dim `d` cut by `s` on processor `proc`. */

@@ -249,7 +249,7 @@ static void print_calls(const mtf_program *p, const reshard_chain *r, const inst
         print_calls(p, r, maker(i), f);
         fputs(", ", f);
     }
-    fprintf(f, "%s over ", instr_name(i));
+    fprintf(f, "%s%s", instr_name(i), i->axes.n ? " over " : "");
     print_axes(p, i->axes, "+", f);
 }
 

@@ -28,11 +28,6 @@ split placement_axes_between(const mtf_mesh *m, const placement *a, const placem
 /* Bytes of the largest block. */
 int64_t placement_bytes(const mtf_mesh *m, const mtf_shape *s, int64_t element, const placement *p);
 
-/* `more` behind s; the first and the last n axes of s. */
-split split_append(split s, split more);
-split split_head(split s, int n);
-split split_tail(split s, int n);
-
 typedef struct move {
     instr_kind kind;
     int dim, to_dim; /* positions in the shape; -1 where the kind has none */
@@ -64,10 +59,9 @@ typedef struct reshard_task {
     const mtf_shape *from_shape, *to_shape; /* one pointer where only the placement changes */
     int64_t element;                        /* bytes */
     placement from, to;
-    bool anywhere; /* any placement under the new shape will do; `to` is not read */
-    int64_t
-        max_bytes; /* no move may make a larger block than this and its operand's; 0: no limit */
-    memo *known;   /* routes found before, for this mesh; NULL: none */
+    bool anywhere;     /* any placement under the new shape will do; `to` is not read */
+    int64_t max_bytes; /* no move makes a block larger than this and its operand's; 0: no limit */
+    memo *known;       /* routes found before, for this mesh; NULL: none */
 } reshard_task;
 
 /* False where the limit leaves no route, or where `to` is partial over an axis that `from` is not.

@@ -78,19 +78,14 @@ static void end_life(checker *c, const value *v)
         memmove(l->v + at, l->v + at + 1, sizeof *l->v * (size_t)(--l->n - at));
 }
 
-static bool same_block(const value *a, const value *b)
-{
-    return mtf_dtype_size(a->dtype) == mtf_dtype_size(b->dtype) &&
-           shape_equal(&a->shape, &b->shape) && memcmp(a->split, b->split, sizeof a->split) == 0;
-}
-
 /* May result k of `i` lie where `old` lies, which `i` is the last to read? */
 static bool in_place(const instr *i, int k, const value *old)
 {
     const value *out = i->out[k];
     if (old->offset != out->offset) return false;
     if (i->kind == INSTR_ALL_REDUCE) return i->in[k] == old;
-    return i->kind == INSTR_COMPUTE && (i->op->traits & TRAIT_INPLACE) && same_block(old, out);
+    return i->kind == INSTR_COMPUTE && (i->op->traits & TRAIT_INPLACE) &&
+           value_same_block(old, out);
 }
 
 static void check_result(const checker *c, const instr *i, int k)

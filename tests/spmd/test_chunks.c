@@ -231,6 +231,36 @@ static void the_next_part_is_fetched_early(void **state)
     product_free(&x);
 }
 
+/* Small operands and a large result: to sum whole results would move no operand beyond the limit,
+ * and make partial results far beyond it. */
+static void partial_results_keep_to_the_limit(void **state)
+{
+    (void)state;
+    const int64_t limit = 1 << 20, m = 1 << 16, k = 1000;
+    mtf_err err = {0};
+    mtf_graph *g = mtf_graph_new();
+    mtf_tensor *a = mtf_placeholder(g, "a", MTF_SHAPE({"m", m}, {"k1", k}), MTF_F32);
+    mtf_tensor *b = mtf_placeholder(g, "b", MTF_SHAPE({"k2", k}, {"n", m}), MTF_F32);
+    mtf_tensor *x = mtf_rename(a, "k1", "k"), *y = mtf_rename(b, "k2", "k");
+    mtf_tensor *c = mtf_matmul(x, y, MTF_SHAPE({"m", m}, {"n", m}));
+    mtf_mesh *mesh = mtf_mesh_parse("rows:2;cols:2", &err);
+    mtf_layout *l = mtf_layout_parse(SUMMA, mesh, true, NULL, &err);
+    const mtf_request r = {.nfetches = 1, .fetches = &c, .max_value_bytes = limit};
+    mtf_program *p = mtf_compile(g, mesh, l, &r, &err);
+    if (!p) fail_msg("%s", err.text);
+    for (const instr *i = p->first; i; i = i->next)
+        for (int o = 0; o < i->nout; o++)
+            assert_true(!i->out[o]->pending || value_bound(p, i->out[o]) * 4 <= limit);
+    /* Where not one element of k fits, there is no way. */
+    const mtf_request less = {.nfetches = 1, .fetches = &c, .max_value_bytes = 1024};
+    assert_null(mtf_compile(g, mesh, l, &less, &err));
+    assert_non_null(strstr(err.text, "more than the limit of 1024 bytes"));
+    mtf_program_free(&p);
+    mtf_layout_free(&l);
+    mtf_mesh_free(&mesh);
+    mtf_graph_free(&g);
+}
+
 /* Compile time grows with the number of parts, not with its square: the search for equal work once
  * took 40 s for these. */
 static void many_parts_compile_fast(void **state)
@@ -291,9 +321,11 @@ static void what_cannot_be_is_refused(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(products_are_worked_off_in_parts), cmocka_unit_test(random_products),
-        cmocka_unit_test(the_next_part_is_fetched_early), cmocka_unit_test(many_parts_compile_fast),
-        cmocka_unit_test(what_cannot_be_is_refused)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(products_are_worked_off_in_parts),
+                                       cmocka_unit_test(random_products),
+                                       cmocka_unit_test(the_next_part_is_fetched_early),
+                                       cmocka_unit_test(many_parts_compile_fast),
+                                       cmocka_unit_test(partial_results_keep_to_the_limit),
+                                       cmocka_unit_test(what_cannot_be_is_refused)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -9,16 +9,6 @@
 #include "spmd/memory.h"
 #include "train/lm.h"
 
-static int64_t slab_of(mtf_program *p)
-{
-    memory m = memory_form(p);
-    pack_block *b;
-    const int64_t n = memory_blocks(&m, &b, NULL), bytes = pack_blocks(b, n, NULL);
-    memory_free(&m);
-    mem_free(b);
-    return bytes;
-}
-
 /* ---- orders of graphs ---- */
 
 static int64_t compiled_slab(mtf_graph *g, mtf_tensor *fetch)
@@ -154,14 +144,14 @@ static void no_order_becomes_worse(void **state)
         config c;
         lm *m = small_model(&c, layouts[k / 2], optimizers[k % 2]);
         mtf_program *p = m->micro[0].program;
-        const int64_t built = slab_of(p);
+        const int64_t built = memory_slab(p);
         pass_schedule(p);
-        assert_true(slab_of(p) <= built);
+        assert_true(memory_slab(p) <= built);
         for (int trial = 0; trial < 3; trial++) {
             shuffle(p, &random);
-            const int64_t before = slab_of(p);
+            const int64_t before = memory_slab(p);
             pass_schedule(p);
-            const int64_t after = slab_of(p);
+            const int64_t after = memory_slab(p);
             program_verify(p, "a shuffled order");
             print_message("built %lld, shuffled %lld, scheduled %lld\n", (long long)built,
                           (long long)before, (long long)after);

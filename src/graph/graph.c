@@ -48,7 +48,7 @@ static mtf_node *make_node(mtf_graph *g, arena *mem, const op *row, const char *
 {
     mtf_node *n = arena_alloc(mem, sizeof *n);
     *n = (mtf_node){.op = row, .graph = g, .id = -1, .name = name, .nin = nin};
-    n->nout = row->nout ? row->nout : 1;
+    n->nout = row->nout < 0 ? *(const int *)attr : row->nout ? row->nout : 1;
     n->in = arena_alloc(mem, sizeof *n->in * (size_t)(nin ? nin : 1));
     for (int i = 0; i < nin; i++)
         n->in[i] = in[i];
@@ -60,10 +60,11 @@ static mtf_node *make_node(mtf_graph *g, arena *mem, const op *row, const char *
     return n;
 }
 
-/* One name may have only one size in one operation; views of memory are the exception. */
+/* One name may have only one size in one operation; rows that move or view elements are exceptions.
+ */
 static bool sizes_agree(mtf_graph *g, const mtf_node *n)
 {
-    if (n->op->lower && (n->op->traits & TRAIT_VIEW)) return true;
+    if (n->op->lower && (n->op->traits & (TRAIT_VIEW | TRAIT_RESIZES))) return true;
     for (int i = 0; i < n->nin; i++)
         for (int j = 0; j < i; j++)
             for (int d = 0; d < n->in[i]->shape.rank; d++) {

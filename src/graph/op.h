@@ -52,7 +52,7 @@ struct op {
     const char *name; /* as printed */
     const char *doc;  /* one line: the index formula */
     int nin;          /* operands; -1: any number, at least one */
-    int nout;         /* results; 0 means 1 */
+    int nout;         /* results; 0 means 1; -1: any number (graph_add_many) */
     unsigned traits;
     size_t attr_size;
     const op_field *fields; /* ends with a NULL name; NULL: no attributes */
@@ -95,6 +95,10 @@ bool op_linear(const mtf_node *n, unsigned mask);
  * are implemented beside their rows. */
 mtf_tensor *graph_initial_assign(mtf_graph *g, mtf_tensor *variable);
 const mtf_node *graph_assigned_variable(const mtf_node *assign);
+
+/* What a recomputation reads in the place of `t`: the same value, under a name of its own. NULL
+ * gives NULL. */
+mtf_tensor *graph_recompute_input(const char *name, mtf_tensor *t);
 
 /* Attributes as " key=value ..." into f; equality; hash. */
 void op_print_attr(const op *row, const void *attr, FILE *f);

@@ -56,11 +56,12 @@ int mtf_external_inputs(mtf_graph *g, int64_t begin, int64_t end, int room, mtf_
 /* ---- recomputation ---- */
 
 /* What is built between the two calls is a region that a backward pass does not keep: gradients
- * compute what they need of it again, from what it reads of tensors outside. The recomputed values
- * are equal bit for bit, dropout included, and so are the gradients. Regions that differ are
- * recomputed one after another, so that the memory of one of them is needed, not of all. A region
- * within a region is part of it. Variables are made outside. Gradients may be taken once it is
- * closed. (Chen et al., 2016, "Training deep nets with sublinear memory cost".) */
+ * compute what they need of it again, from what it reads of tensors outside. Dropout is the same
+ * again, and so are the values and gradients: bit for bit, but for layouts under which the repeated
+ * work is divided in another manner (rounding). Regions are recomputed one after another, so that
+ * the memory of one of them is needed, not of all. A region within a region is part of it.
+ * Variables are made outside. Gradients may be taken once it is closed. (Chen et al., 2016,
+ * "Training deep nets with sublinear memory cost".) */
 void mtf_recompute_begin(mtf_graph *g);
 void mtf_recompute_end(mtf_graph *g);
 

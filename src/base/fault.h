@@ -65,7 +65,7 @@
     F(FAULT_VERIFY_TAIL, "verify_tail")                                                            \
     F(FAULT_VERIFY_PENDING, "verify_pending")                                                      \
     F(FAULT_RESHARD_USES, "reshard_uses")                                                          \
-    F(FAULT_CHUNK_START, "chunk_start")                                                            \
+    F(FAULT_WINDOW_START, "window_start")                                                          \
     F(FAULT_CHUNK_LOST, "chunk_lost")                                                              \
     F(FAULT_SUM_ORDER, "sum_order")                                                                \
     F(FAULT_MOVE_LIMIT, "move_limit")

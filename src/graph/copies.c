@@ -62,8 +62,8 @@ static mtf_tensor *add(copies *c, const mtf_node *of, const op *row, mtf_tensor 
     const char *base = graph_base_name(of->name);
     g->copy = c->number;
     g->scope = arena_printf(g->mem, "%.*srecompute/", (int)(base - of->name), of->name);
-    mtf_tensor *t = row ? graph_add_many(g, row, base, of->nout, of->nin, in, of->attr)
-                        : graph_recompute_input(base, in[0]);
+    mtf_tensor *t =
+        row ? graph_add(g, row, base, of->nin, in, of->attr) : graph_recompute_input(base, in[0]);
     g->scope = scope;
     g->copy = copy;
     return t;

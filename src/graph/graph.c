@@ -44,11 +44,12 @@ mtf_tensor *graph_fail(mtf_graph *g, const char *fmt, ...)
     return NULL;
 }
 
-static mtf_node *make_node(mtf_graph *g, arena *mem, const op *row, const char *name, int nout,
-                           int nin, mtf_tensor *const *in, const void *attr)
+static mtf_node *make_node(mtf_graph *g, arena *mem, const op *row, const char *name, int nin,
+                           mtf_tensor *const *in, const void *attr)
 {
     mtf_node *n = arena_alloc(mem, sizeof *n);
-    *n = (mtf_node){.op = row, .graph = g, .id = -1, .name = name, .nin = nin, .nout = nout};
+    *n = (mtf_node){.op = row, .graph = g, .id = -1, .name = name, .nin = nin};
+    n->nout = row->nout < 0 ? *(const int *)attr : row->nout ? row->nout : 1;
     n->in = arena_alloc(mem, sizeof *n->in * (size_t)(nin ? nin : 1));
     for (int i = 0; i < nin; i++)
         n->in[i] = in[i];
@@ -67,10 +68,11 @@ static bool is_work(const op *row)
     return !(row->lower && (row->traits & TRAIT_VIEW));
 }
 
-/* One name may have only one size in one operation. */
+/* One name may have only one size in one operation; rows that move or view elements are exceptions.
+ */
 static bool sizes_agree(mtf_graph *g, const mtf_node *n)
 {
-    if (!is_work(n->op)) return true;
+    if (!is_work(n->op) || (n->op->traits & TRAIT_RESIZES)) return true;
     for (int i = 0; i < n->nin; i++)
         for (int j = 0; j < i; j++)
             for (int d = 0; d < n->in[i]->shape.rank; d++) {
@@ -123,23 +125,12 @@ static bool infer(mtf_graph *g, mtf_node *n)
                       KERNEL_MAX_SPACE);
 }
 
-static int results_of(const op *row)
-{
-    return row->nout ? row->nout : 1;
-}
-
 mtf_tensor *graph_add(mtf_graph *g, const op *row, const char *name, int nin, mtf_tensor *const *in,
                       const void *attr)
 {
-    return graph_add_many(g, row, name, results_of(row), nin, in, attr);
-}
-
-mtf_tensor *graph_add_many(mtf_graph *g, const op *row, const char *name, int nout, int nin,
-                           mtf_tensor *const *in, const void *attr)
-{
     if (g->err.status != MTF_OK || !inputs_usable(g, row, nin, in)) return NULL;
     const char *path = graph_unique_name(g, name ? name : row->name);
-    mtf_node *n = make_node(g, g->mem, row, path, nout, nin, in, attr);
+    mtf_node *n = make_node(g, g->mem, row, path, nin, in, attr);
     if (!infer(g, n)) return NULL;
     n->region = g->open ? (int)g->nregions : 0;
     n->copy = g->copy;
@@ -159,7 +150,7 @@ mtf_graph *graph_of(int n, mtf_tensor *const *ts)
 mtf_node *graph_detached(mtf_graph *g, arena *mem, const op *row, const mtf_node *origin, int nin,
                          mtf_tensor *const *in, const void *attr)
 {
-    mtf_node *n = make_node(g, mem, row, origin->name, results_of(row), nin, in, attr);
+    mtf_node *n = make_node(g, mem, row, origin->name, nin, in, attr);
     n->copy = origin->copy;
     const bool ok = infer(g, n);
     MTF_CHECK(ok, "lowering '%s': %s", origin->name, g->err.text);

@@ -83,10 +83,6 @@ bool graph_check_shape(mtf_graph *g, mtf_shape *s, const char *what);
 mtf_tensor *graph_add(mtf_graph *g, const op *row, const char *name, int nin, mtf_tensor *const *in,
                       const void *attr);
 
-/* As graph_add for a row whose nodes have different numbers of results: `nout` of them. */
-mtf_tensor *graph_add_many(mtf_graph *g, const op *row, const char *name, int nout, int nin,
-                           mtf_tensor *const *in, const void *attr);
-
 /* As graph_add, but the node is not part of the graph: its memory is in `mem`. For lowering. */
 mtf_node *graph_detached(mtf_graph *g, arena *mem, const op *row, const mtf_node *origin, int nin,
                          mtf_tensor *const *in, const void *attr);
@@ -98,6 +94,8 @@ mtf_graph *graph_of(int n, mtf_tensor *const *ts);
 /* "[batch=8 io=4]" in one of a few static buffers of the thread. */
 const char *shape_text(const mtf_shape *s);
 bool shape_equal(const mtf_shape *a, const mtf_shape *b);
+/* `base`, or base_1, base_2, ...: a name that no dim of `s` has. */
+const char *shape_fresh_name(mtf_graph *g, const mtf_shape *s, const char *base);
 /* Position of an interned name, or -1. */
 int shape_find(const mtf_shape *s, const char *interned);
 

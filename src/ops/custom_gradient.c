@@ -10,9 +10,9 @@
 #include "ops/tile.h"
 
 typedef struct custom_attr {
+    int outs; /* operands that are results; those behind them get the gradient */
     mtf_gradient_fn *gradient;
     const void *context;
-    int outs; /* operands that are results; those behind them get the gradient */
 } custom_attr;
 
 static const op_field fields[] = {OP_FIELD(custom_attr, outs, FIELD_INT), {0}};
@@ -127,7 +127,7 @@ mtf_tensor *mtf_custom_gradient(int nout, mtf_tensor *const *outs, int nin, mtf_
     mtf_tensor **in = mem_alloc(sizeof(mtf_tensor *) * (size_t)(nout + nin));
     memcpy(in, outs, sizeof(mtf_tensor *) * (size_t)nout);
     if (nin) memcpy(in + nout, ins, sizeof(mtf_tensor *) * (size_t)nin);
-    mtf_tensor *first = graph_add_many(g, &op_custom_gradient, NULL, nout, nout + nin, in, &a);
+    mtf_tensor *first = graph_add(g, &op_custom_gradient, NULL, nout + nin, in, &a);
     mem_free(in);
     for (int i = 0; i < nout && first && results; i++)
         results[i] = &first->node->out[i];

@@ -78,7 +78,20 @@
     F(transpose)                                                                                   \
     F(reshape)                                                                                     \
     F(rename)                                                                                      \
+    F(slice)                                                                                       \
+    F(pad)                                                                                         \
     F(shift)                                                                                       \
+    F(dynamic_shift)                                                                               \
+    F(halo_exchange)                                                                               \
+    F(concat)                                                                                      \
+    F(split)                                                                                       \
+    F(stack)                                                                                       \
+    F(cumsum)                                                                                      \
+    F(top_k)                                                                                       \
+    F(order)                                                                                       \
+    F(reduce_flags)                                                                                \
+    F(pool_1d)                                                                                     \
+    F(sample)                                                                                      \
     F(gather)                                                                                      \
     F(scatter_add)                                                                                 \
     F(one_hot)

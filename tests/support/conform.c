@@ -22,7 +22,7 @@ enum { MESHES = sizeof meshes / sizeof *meshes };
 typedef struct cover {
     const op *row;
     role role;
-    char dim[16];
+    char dim[64];
     unsigned even, uneven; /* meshes as bits */
 } cover;
 
@@ -67,7 +67,7 @@ static cover *cover_line(coverage *c, const op *row, role r, const char *dim)
     return line;
 }
 
-static const char *const role_names[] = {"map", "sum", "max", "min", "whole"};
+static const char *const role_names[] = {"map", "sum", "max", "min", "whole", "move"};
 
 char *coverage_text(const coverage *c)
 {

@@ -52,6 +52,8 @@
     F(FAULT_STATE_SWAP, "state_swap")                                                              \
     F(FAULT_SHARE_ATTRIBUTES, "share_attributes")                                                  \
     F(FAULT_COPY_SHARED, "copy_shared")                                                            \
+    F(FAULT_SHARE_RECOMPUTED, "share_recomputed")                                                  \
+    F(FAULT_SCHEDULE_HOIST, "schedule_hoist")                                                      \
     F(FAULT_SHUFFLE_RANK, "shuffle_rank")                                                          \
     F(FAULT_GATHER_BASE, "gather_base")                                                            \
     F(FAULT_SLICE_BASE, "slice_base")                                                              \

@@ -111,6 +111,10 @@ bool op_linear(const mtf_node *n, unsigned mask);
 mtf_tensor *graph_initial_assign(mtf_graph *g, mtf_tensor *variable);
 const mtf_node *graph_assigned_variable(const mtf_node *assign);
 
+/* What a recomputation reads in the place of `t`: the same value, under a name of its own. NULL
+ * gives NULL. */
+mtf_tensor *graph_recompute_input(const char *name, mtf_tensor *t);
+
 /* Attributes as " key=value ..." into f; equality; hash. */
 void op_print_attr(const op *row, const void *attr, FILE *f);
 bool op_equal_attr(const op *row, const void *a, const void *b);

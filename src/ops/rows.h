@@ -21,6 +21,8 @@
     F(random_truncated_normal)                                                                     \
     F(dropout)                                                                                     \
     F(identity)                                                                                    \
+    F(recompute_input)                                                                             \
+    F(custom_gradient)                                                                             \
     F(stop_gradient)                                                                               \
     F(negative)                                                                                    \
     F(abs)                                                                                         \

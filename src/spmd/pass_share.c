@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Equal local work on equal operands is done once, and so are equal moves and reductions of one
  * value; work that nobody uses is dropped. Random rows of one stream and one place in the batch are
- * equal work too. */
+ * equal work too. Recomputed work is never shared with the work that it repeats. */
 #include <string.h>
 
 #include "base/fault.h"
@@ -59,6 +59,7 @@ static bool same_work(const instr *a, const instr *b)
     if (a->kind == INSTR_WINDOW)
         return a->start == b->start && a->dim == b->dim && a->period == b->period;
     if (!is_work(a)) return true;
+    if (a->node->copy != b->node->copy && !FAULT(FAULT_SHARE_RECOMPUTED)) return false;
     if (FAULT(FAULT_SHARE_ATTRIBUTES)) return true;
     return op_equal_attr(a->op, a->attr, b->attr) && same_origin(a->op, a->attr, b->attr);
 }

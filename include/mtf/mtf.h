@@ -12,6 +12,7 @@
 #include "mtf/ops.h"
 #include "mtf/optimize.h"
 #include "mtf/program.h"
+#include "mtf/schedule.h"
 #include "mtf/session.h"
 #include "mtf/types.h"
 

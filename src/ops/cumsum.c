@@ -4,6 +4,7 @@
  */
 #include <string.h>
 
+#include "base/fault.h"
 #include "mtf/ops.h"
 #include "ops/rows.h"
 #include "ops/tile.h"
@@ -135,6 +136,7 @@ static void add_blocks(const kernel_args *k, const cumsum_attr *a, const columns
     int64_t n = 0;
     for (int64_t i = 0; i < a->parts; i++) {
         const int64_t first = own.global * i / a->parts;
+        if (FAULT(FAULT_CUMSUM_BLOCKS)) continue;
         n += a->reverse ? first >= own.offset + own.local : first < own.offset;
     }
     add(k->out[0].dtype, k->in[1].data, w.at, n, w.step, lanes, sums);

@@ -5,6 +5,7 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "base/fault.h"
 #include "mtf/ops.h"
 #include "ops/rows.h"
 #include "ops/tile.h"
@@ -111,7 +112,7 @@ static bool before(const chooser *c, entry a, entry b)
     const bool a_nan = isnan(a.x), b_nan = isnan(b.x);
     if (a_nan != b_nan) return a_nan != c->smallest;
     if (!a_nan && a.x != b.x) return (a.x > b.x) != c->smallest;
-    return a.index < b.index;
+    return FAULT(FAULT_TOP_K_TIES) ? a.index > b.index : a.index < b.index;
 }
 
 static entry kept(const chooser *c, int64_t i)

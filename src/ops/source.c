@@ -67,6 +67,12 @@ mtf_tensor *mtf_variable(mtf_graph *g, const char *name, mtf_tensor *initial, bo
     if (!initial || initial->node->graph != g)
         return graph_fail(g, "variable '%s': the initial value is NULL or of another graph",
                           name ? name : "");
+    if (g->open)
+        return graph_fail(
+            g,
+            "variable '%s': it is made inside a recompute region, which would make it "
+            "again; make it before mtf_recompute_begin",
+            name ? name : "");
     const variable_attr a = {.trainable = trainable, .initial = initial};
     return graph_add(g, &op_variable, name, 0, NULL, &a);
 }

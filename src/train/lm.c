@@ -22,6 +22,7 @@ static void make_variables(lm *m)
                                        .activation =
                                            c->activation == CONFIG_GELU ? MTF_GELU : MTF_RELU,
                                        .tied = c->tied,
+                                       .recompute = c->recompute,
                                        .dtype = m->dtype};
     m->transformer = mtf_transformer_variables(m->graph, &o);
     if (!m->transformer) return;

@@ -22,7 +22,7 @@ enum { MESHES = sizeof meshes / sizeof *meshes };
 typedef struct cover {
     const op *row;
     role role;
-    char dim[16];
+    char dim[64];
     unsigned even, uneven; /* meshes as bits */
 } cover;
 
@@ -67,7 +67,7 @@ static cover *cover_line(coverage *c, const op *row, role r, const char *dim)
     return line;
 }
 
-static const char *const role_names[] = {"map", "sum", "max", "min", "whole"};
+static const char *const role_names[] = {"map", "sum", "max", "min", "whole", "move"};
 
 char *coverage_text(const coverage *c)
 {
@@ -161,8 +161,7 @@ static double normal(int64_t *at)
     return z;
 }
 
-/* Values by the first word of the placeholder's name. */
-static void *make_data(const mtf_tensor *t, int64_t *at)
+void *sample_data(const mtf_tensor *t, int64_t *at)
 {
     const int64_t n = mtf_shape_size(&t->shape);
     void *data = mem_zalloc((size_t)(n * mtf_dtype_size(t->dtype)));
@@ -198,7 +197,7 @@ static void build(sample_graph *s, mtf_tensor *out)
         mtf_node *n = s->g->node[i];
         if (!(n->op->traits & TRAIT_FEED)) continue;
         s->feed[s->nfeeds] =
-            (mtf_feed){.placeholder = &n->out[0], .data = make_data(&n->out[0], &at)};
+            (mtf_feed){.placeholder = &n->out[0], .data = sample_data(&n->out[0], &at)};
         if (s->loss && is_float(&n->out[0]) && strncmp(n->name, "weights", 7) != 0) {
             s->varied_feed[s->nvaried] = s->nfeeds;
             s->varied[s->nvaried++] = &n->out[0];

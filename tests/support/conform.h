@@ -23,4 +23,8 @@ bool coverage_has_gap(const coverage *c, char *text, size_t room);
 /* Runs sample k of a row; false when there is no such sample. Fails the test on a mismatch. */
 bool conform_sample(const op *row, int k, coverage *c);
 
+/* What the tests feed to a placeholder of a sample, by the first word of its name; free with
+ * mem_free. `at` counts the numbers that were drawn. */
+void *sample_data(const mtf_tensor *t, int64_t *at);
+
 #endif

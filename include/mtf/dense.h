@@ -124,6 +124,26 @@ mtf_dense_pair mtf_dense_pair_variables(mtf_graph *g, const char *name, mtf_shap
 mtf_tensor *mtf_dense_pair_layer(mtf_tensor *x, const mtf_dense_pair *p, double rate,
                                  const char *shared);
 
+/* ---- convolution in two steps ---- */
+
+/* Along one dim, the channels one by one, and then between channels at every position. */
+typedef struct mtf_separable_weights {
+    int64_t first; /* the relative positions of the filter are first, first + 1, .. */
+    int npositions;
+    mtf_dense_weights *depthwise; /* of each position: kernel [in], the first one with a bias */
+    mtf_dense_weights pointwise;  /* kernel [in out] */
+} mtf_separable_weights;
+
+/* For relative positions first to last: variables <name>/depthwise_<i>/kernel of variance
+ * 1 / (last - first + 1), <name>/pointwise/kernel, and with `bias` <name>/depthwise_0/bias and
+ * <name>/pointwise/bias. Fails for last < first. */
+mtf_separable_weights mtf_separable_variables(mtf_graph *g, const char *name, mtf_dim in,
+                                              mtf_dim out, int64_t first, int64_t last, bool bias,
+                                              mtf_dtype type);
+/* pointwise(sum over i of depthwise[i] x at position + first + i along `length`), zeros beyond the
+ * ends. Dims of x without `in`, then `out`. */
+mtf_tensor *mtf_separable_conv1d(mtf_tensor *x, const mtf_separable_weights *w, const char *length);
+
 #ifdef __cplusplus
 }
 #endif

@@ -10,6 +10,7 @@
 #define MTF_NN_H
 
 #include "mtf/loss.h"
+#include "mtf/norm.h"
 #include "mtf/ops.h"
 
 #ifdef __cplusplus
@@ -35,19 +36,6 @@ mtf_tensor *mtf_dense(mtf_tensor *x, mtf_tensor *w);
 mtf_tensor *mtf_embedding(mtf_tensor *table, mtf_tensor *indices, const char *dim);
 
 /* ---- layers ---- */
-
-/* The two variables of a layer norm along one dim. */
-typedef struct mtf_norm {
-    mtf_tensor *scale; /* [dim], begins as ones */
-    mtf_tensor *bias;  /* [dim], begins as zeros */
-} mtf_norm;
-
-/* Variables <name>/scale and <name>/bias. */
-mtf_norm mtf_norm_variables(mtf_graph *g, const char *name, mtf_dim dim, mtf_dtype type);
-
-/* (x - mean) / sqrt(variance + epsilon) * scale + bias along the norm's dim; the usual epsilon is
- * 1e-6. Shape of x. */
-mtf_tensor *mtf_layer_norm(mtf_tensor *x, mtf_norm norm, double epsilon);
 
 typedef enum mtf_activation { MTF_RELU, MTF_GELU } mtf_activation;
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Weights, products, layer norm and feed-forward. All are compositions, so they partition for any
+ * Weights, products and feed-forward. All are compositions, so they partition for any
  * layout by the roles of what they are made of. */
 #include <math.h>
 
@@ -28,30 +28,6 @@ mtf_tensor *mtf_dense(mtf_tensor *x, mtf_tensor *w)
 mtf_tensor *mtf_embedding(mtf_tensor *table, mtf_tensor *indices, const char *dim)
 {
     return mtf_gather(table, indices, dim);
-}
-
-mtf_norm mtf_norm_variables(mtf_graph *g, const char *name, mtf_dim dim, mtf_dtype type)
-{
-    const mtf_shape shape = {.rank = 1, .dim = {dim}};
-    mtf_scope_push(g, name);
-    const mtf_norm norm = {
-        .scale = mtf_variable(g, "scale", mtf_constant(g, 1.0, shape, type), true),
-        .bias = mtf_variable(g, "bias", mtf_constant(g, 0.0, shape, type), true),
-    };
-    mtf_scope_pop(g);
-    return norm;
-}
-
-mtf_tensor *mtf_layer_norm(mtf_tensor *x, mtf_norm norm, double epsilon)
-{
-    const mtf_shape along = mtf_tensor_shape(norm.scale);
-    mtf_shape rest = mtf_tensor_shape(x);
-    for (int i = 0; i < along.rank; i++)
-        rest = mtf_shape_without(rest, along.dim[i].name);
-    mtf_tensor *centred = mtf_sub(x, mtf_reduce_mean(x, rest));
-    mtf_tensor *variance = mtf_reduce_mean(mtf_square(centred), rest);
-    mtf_tensor *normal = mtf_mul(centred, mtf_rsqrt(mtf_offset(variance, epsilon)));
-    return mtf_add(mtf_mul(normal, norm.scale), norm.bias);
 }
 
 mtf_tensor *mtf_feed_forward(mtf_tensor *x, mtf_tensor *wi, mtf_tensor *wo, mtf_activation a)

@@ -46,6 +46,12 @@ static mtf_tensor *keep(mtf_transformer *m, mtf_tensor *variable)
     return variable;
 }
 
+static mtf_norm norm_variables(mtf_graph *g, const char *name, const mtf_transformer_options *o)
+{
+    return mtf_norm_variables(g, name, MTF_SHAPE({"d_model", o->d_model}),
+                              MTF_NORM_SCALE | MTF_NORM_BIAS, o->dtype);
+}
+
 static mtf_norm keep_norm(mtf_transformer *m, mtf_norm norm)
 {
     keep(m, norm.scale);
@@ -64,14 +70,14 @@ static mtf_transformer_layer layer_variables(mtf_graph *g, mtf_transformer *m)
     const double small = 1.0 / sqrt(2.0 * (double)o->layers);
     mtf_transformer_layer l = {0};
     mtf_scope_push(g, "attention");
-    l.attention_norm = keep_norm(m, mtf_norm_variables(g, "norm", model, o->dtype));
+    l.attention_norm = keep_norm(m, norm_variables(g, "norm", o));
     l.wq = keep(m, mtf_dense_weight(g, "wq", in, heads, 1.0, o->dtype));
     l.wk = keep(m, mtf_dense_weight(g, "wk", in, heads, 1.0, o->dtype));
     l.wv = keep(m, mtf_dense_weight(g, "wv", in, heads, 1.0, o->dtype));
     l.wo = keep(m, mtf_dense_weight(g, "wo", heads, in, small, o->dtype));
     mtf_scope_pop(g);
     mtf_scope_push(g, "feed_forward");
-    l.feed_forward_norm = keep_norm(m, mtf_norm_variables(g, "norm", model, o->dtype));
+    l.feed_forward_norm = keep_norm(m, norm_variables(g, "norm", o));
     l.wi = keep(m, mtf_dense_weight(g, "wi", in, ff, 1.0, o->dtype));
     l.wo_of_ffn = keep(m, mtf_dense_weight(g, "wo", ff, in, small, o->dtype));
     mtf_scope_pop(g);
@@ -94,7 +100,7 @@ mtf_transformer *mtf_transformer_variables(mtf_graph *g, const mtf_transformer_o
         m->layer[i] = layer_variables(g, m);
         mtf_scope_pop(g);
     }
-    m->final_norm = keep_norm(m, mtf_norm_variables(g, "final_norm", model, o->dtype));
+    m->final_norm = keep_norm(m, norm_variables(g, "final_norm", o));
     m->softmax = o->tied ? m->embedding
                          : keep(m, mtf_dense_weight(g, "softmax", MTF_SHAPE(model),
                                                     MTF_SHAPE(vocab), 1.0, o->dtype));

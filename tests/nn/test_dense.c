@@ -116,6 +116,41 @@ static void products_of_activations(void **state)
     eval_close(&e);
 }
 
+/* reference 3.2, [test]. */
+static void separable_values(void **state)
+{
+    (void)state;
+    static const char *const cuts[][2] = {{"", ""}, {"x:2", "t:x"}, {"x:3;y:2", "t:x;out:y"}};
+    for (int c = 0; c < 3; c++) {
+        eval e = eval_open();
+        const mtf_dim t = {"t", 4}, in = {"in", 2}, out = {"out", 2};
+        mtf_tensor *x = INPUT(&e, MTF_SHAPE(t, in), MTF_F64, 1, 0, 0, 1, 1, 1, 2, 1);
+        mtf_tensor *channel = INPUT(&e, MTF_SHAPE(in), MTF_F64, 1, 2);
+        mtf_dense_weights depthwise[3];
+        for (int i = 0; i < 3; i++)
+            depthwise[i] = (mtf_dense_weights){.kernel = channel, .nexpert = 1};
+        const mtf_separable_weights w = {
+            .first = -1,
+            .npositions = 3,
+            .depthwise = depthwise,
+            .pointwise = {.kernel = INPUT(&e, MTF_SHAPE(in, out), MTF_F64, 1, 0, 1, -1),
+                          .nreduced = 1}};
+        EXPECT_ON(&e, cuts[c][0], cuts[c][1], mtf_separable_conv1d(x, &w, "t"), 0, 3, -2, 6, -4, 9,
+                  -6, 7, -4);
+        eval_close(&e);
+    }
+    mtf_graph *g = mtf_graph_new();
+    const mtf_separable_weights w = mtf_separable_variables(
+        g, "conv", (mtf_dim){"in", 2}, (mtf_dim){"out", 3}, -2, 1, true, MTF_F32);
+    assert_int_equal(w.npositions, 4);
+    expect_shape(w.depthwise[3].kernel, "conv/depthwise_3/kernel", "in=2");
+    expect_shape(w.depthwise[0].bias, "conv/depthwise_0/bias", "in=2");
+    assert_null(w.depthwise[1].bias);
+    expect_shape(w.pointwise.kernel, "conv/pointwise/kernel", "in=2 out=3");
+    expect_shape(w.pointwise.bias, "conv/pointwise/bias", "out=3");
+    mtf_graph_free(&g);
+}
+
 /* ---- initial values ---- */
 
 /* Mean and deviation of 10000 values, and the largest. */
@@ -212,6 +247,11 @@ static void wrong_inputs(mtf_graph *g, int k)
     assert_null(mtf_dense_layer(mtf_placeholder(g, "x", shapes[k], MTF_F32), &w));
 }
 
+static void wrong_filter(mtf_graph *g, int k)
+{
+    mtf_separable_variables(g, "s", (mtf_dim){"in", 2}, (mtf_dim){"out", 3}, 1, k, true, MTF_F32);
+}
+
 static void messages(void **state)
 {
     (void)state;
@@ -229,6 +269,8 @@ static void messages(void **state)
         {wrong_variables, 3, "initializer of 'kernel': the scale is -1; it must be above 0"},
         {wrong_variables, 4, "there is no activation 'gleu'; did you mean 'gelu'?"},
         {wrong_variables, 5, "dense_product 'p': 0 activations; there must be 1 to 4"},
+        {wrong_filter, 0,
+         "separable_conv1d 's': relative positions from 1 to 0; there must be 1 to 1000"},
         {wrong_inputs, 0, "dense 'd/kernel': 'x' of shape [b=4 e=2] lacks the reduced dim io"},
         {wrong_inputs, 1, "dense 'd/kernel': 'x' of shape [b=4 io=2] lacks the expert dim e"},
         {wrong_inputs, 2,
@@ -248,6 +290,7 @@ int main(void)
     const struct CMUnitTest tests[] = {cmocka_unit_test(variables),
                                        cmocka_unit_test(dense_values),
                                        cmocka_unit_test(products_of_activations),
+                                       cmocka_unit_test(separable_values),
                                        cmocka_unit_test(initial_values),
                                        cmocka_unit_test(unit_einsum),
                                        cmocka_unit_test(messages)};

@@ -1,15 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Layers as the rows of operations: gradients against finite differences, and every legal layout of
- * small meshes against one processor, with what it moves. An argument runs the layer of that name
- * alone. */
+ * Dense layers, losses and noise as samples, like those of rows (support/conform.h). What the
+ * layouts move is in golden/dense_volume.txt. An argument runs the layers of that name alone. */
 #include "check.h"
-
-#include <string.h>
 
 #include "mtf/mtf.h"
 #include "ops/tile.h"
 #include "support/conform.h"
-#include "support/golden.h"
+
+static const char *only;
 
 /* ---- dense ---- */
 
@@ -72,6 +70,22 @@ static mtf_tensor *dense_pair(mtf_graph *g, int k)
     return mtf_dense_pair_layer(sample_normal(g, MTF_SHAPE(a, b)), &p, 0.4, k ? "a" : NULL);
 }
 
+static mtf_tensor *separable_conv1d(mtf_graph *g, int k)
+{
+    if (k == 2) return NULL;
+    const mtf_dim t = {"t", 6}, in = {"in", 4}, out = {"out", 3};
+    mtf_dense_weights depthwise[3];
+    for (int i = 0; i < 3; i++)
+        depthwise[i] = (mtf_dense_weights){.kernel = sample_normal(g, MTF_SHAPE(in)), .nexpert = 1};
+    depthwise[0].bias = sample_normal(g, MTF_SHAPE(in));
+    const mtf_separable_weights w = {
+        .first = k ? -1 : 2, /* around the element; all of them ahead */
+        .npositions = 3,
+        .depthwise = depthwise,
+        .pointwise = {.kernel = sample_normal(g, MTF_SHAPE(in, out)), .nreduced = 1}};
+    return mtf_separable_conv1d(sample_normal(g, MTF_SHAPE(t, in)), &w, "t");
+}
+
 /* ---- losses ---- */
 
 /* Integer targets from -2 to 7: those that are no class are as good as any here. */
@@ -119,7 +133,6 @@ static mtf_tensor *dropout_shared(mtf_graph *g, int k)
     return mtf_dropout_shared(sample_normal(g, MTF_SHAPE(a, b, c)), "drop", 0.4, noise[k]);
 }
 
-/* With keep varied as well: its values are from 0.5 to 2. */
 static mtf_tensor *dropout_keep(mtf_graph *g, int k)
 {
     const mtf_dim a = {"a", 4}, b = {"b", 9};
@@ -129,7 +142,7 @@ static mtf_tensor *dropout_keep(mtf_graph *g, int k)
     return mtf_dropout_keep(sample_normal(g, MTF_SHAPE(a, b)), "drop", keep, noise[k]);
 }
 
-static mtf_tensor *jitter(mtf_graph *g, int k)
+static mtf_tensor *multiplicative_jitter(mtf_graph *g, int k)
 {
     if (k == 1) return NULL;
     return mtf_multiplicative_jitter(sample_normal(g, MTF_SHAPE({"a", 4}, {"b", 9})), "j", 0.1);
@@ -138,35 +151,23 @@ static mtf_tensor *jitter(mtf_graph *g, int k)
 /* ---- all ---- */
 
 static const op layers[] = {
-    {.name = "dense", .sample = dense},
-    {.name = "dense_product", .sample = dense_product},
-    {.name = "dense_pair", .sample = dense_pair},
-    {.name = "softmax_cross_entropy", .sample = softmax_cross_entropy},
-    {.name = "sigmoid_cross_entropy", .sample = sigmoid_cross_entropy},
-    {.name = "weights_nonzero", .sample = weights_nonzero},
-    {.name = "cross_entropy", .sample = cross_entropy},
-    {.name = "dropout_shared", .sample = dropout_shared},
-    {.name = "dropout_keep", .sample = dropout_keep},
-    {.name = "multiplicative_jitter", .sample = jitter},
+    CONFORM_LAYER(dense),
+    CONFORM_LAYER(dense_product),
+    CONFORM_LAYER(dense_pair),
+    CONFORM_LAYER(separable_conv1d),
+    CONFORM_LAYER(softmax_cross_entropy),
+    CONFORM_LAYER(sigmoid_cross_entropy),
+    CONFORM_LAYER(weights_nonzero),
+    CONFORM_LAYER(cross_entropy),
+    CONFORM_LAYER(dropout_shared),
+    CONFORM_LAYER(dropout_keep),
+    CONFORM_LAYER(multiplicative_jitter),
 };
-
-static const char *only;
 
 static void layers_conform(void **state)
 {
     (void)state;
-    coverage *c = coverage_new();
-    int samples = 0;
-    for (size_t i = 0; i < sizeof layers / sizeof *layers; i++) {
-        if (only && strcmp(only, layers[i].name) != 0) continue;
-        for (int k = 0; conform_sample(&layers[i], k, c); k++)
-            samples++;
-    }
-    if (!samples) fail_msg("no layer is called '%s'", only);
-    char gap[200];
-    if (!only && coverage_has_gap(c, gap, sizeof gap)) fail_msg("%s", gap);
-    if (!only) golden_check("layers_volume.txt", coverage_volume(c));
-    coverage_free(&c);
+    conform_layers(layers, sizeof layers / sizeof *layers, only, "dense_volume.txt");
 }
 
 int main(int argc, char **argv)

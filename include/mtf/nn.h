@@ -79,6 +79,7 @@ typedef struct mtf_transformer_options {
     int64_t vocab, layers, d_model, heads, d_kv, d_ff;
     int64_t length; /* the longest sequence: rows of the table of positions */
     double dropout; /* in [0, 1): of the embedding, attention weights, each sublayer's result */
+    mtf_softmax_loss loss; /* where training: smoothing of targets, z-loss */
     mtf_activation activation;
     bool tied; /* the softmax weights are the embedding table */
     /* The backward pass computes every n-th layer again instead of keeping what it needs of it; 1

@@ -263,6 +263,7 @@ const op op_cumsum = {
     .name = "cumsum",
     .doc = "out[.., i, ..] = sum of x[.., j, ..] over j <= i along dim; exclusive: j < i; reverse: "
            "j >= i, or j > i",
+    .example = "mtf_cumsum(x, \"b\", false, false)",
     .nin = 1,
     .attr_size = sizeof(cumsum_attr),
     .fields = fields,

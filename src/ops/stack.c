@@ -91,6 +91,7 @@ static mtf_tensor *sample(mtf_graph *g, int k)
 const op op_stack = {
     .name = "stack",
     .doc = "out[.., k, ..] = operand k along the new dim",
+    .example = "mtf_stack(2, (mtf_tensor *[]){y, y}, \"n\", 0)",
     .nin = -1,
     .attr_size = sizeof(stack_attr),
     .fields = fields,

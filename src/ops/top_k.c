@@ -325,6 +325,7 @@ static mtf_tensor *sample(mtf_graph *g, int k)
 const op op_top_k = {
     .name = "top_k",
     .doc = "out_0[.., j] = the j-th largest (or smallest) element of x along dim, out_1 its index",
+    .example = "mtf_top_k(x, \"b\", (mtf_dim){\"top\", 2}, false, &values, &indices)",
     .nin = 1,
     .nout = 2,
     .attr_size = sizeof(top_attr),

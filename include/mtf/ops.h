@@ -75,6 +75,11 @@ mtf_tensor *mtf_dropout(mtf_tensor *x, const char *name, double rate);
  * the same path is numbered, so that the two differ. This call begins the numbering anew: a model
  * that is built again behind it, for another batch size say, draws the same values as before. */
 void mtf_graph_repeat_streams(mtf_graph *g);
+/* Random tensors, draws and dropouts that are built between the two calls have a seed of their own:
+ * they are the same in every session, whatever its seed is, and still differ from step to step and
+ * from stream to stream. */
+void mtf_graph_set_seed(mtf_graph *g, uint64_t seed);
+void mtf_graph_clear_seed(mtf_graph *g);
 /* Says that the dim called `name` is a microbatch of a batch of `full` sequences: random values of
  * tensors with this dim are those of the full batch, at the run's batch offset. Holds for what is
  * built behind it; a NULL name ends it. */

@@ -10,15 +10,17 @@
 typedef struct random_attr {
     tile_origin origin; /* first: TRAIT_INDEX */
     uint64_t stream;
+    int seeded; /* draws from `seed`, not from the run's */
+    uint64_t seed;
     double a, b; /* low and high; mean and stddev; rate */
     mtf_shape shape;
     mtf_dtype type;
 } random_attr;
 
-static const op_field random_fields[] = {OP_FIELD(random_attr, stream, FIELD_U64),
-                                         OP_FIELD(random_attr, a, FIELD_F64),
-                                         OP_FIELD(random_attr, b, FIELD_F64),
-                                         {0}};
+static const op_field random_fields[] = {
+    OP_FIELD(random_attr, stream, FIELD_U64), OP_FIELD(random_attr, seeded, FIELD_INT),
+    OP_FIELD(random_attr, seed, FIELD_U64),   OP_FIELD(random_attr, a, FIELD_F64),
+    OP_FIELD(random_attr, b, FIELD_F64),      {0}};
 
 static bool random_infer(mtf_graph *g, mtf_node *n)
 {
@@ -33,6 +35,12 @@ static bool random_infer(mtf_graph *g, mtf_node *n)
 
 enum { RUN = 256 };
 
+static random_key key_of(const tile_args *t)
+{
+    const random_attr *a = t->attr;
+    return random_fold(a->seeded ? a->seed : t->run->seed, a->stream);
+}
+
 typedef void fill32_fn(float *, random_key, uint64_t, uint64_t, int64_t);
 typedef void fill64_fn(double *, random_key, uint64_t, uint64_t, int64_t);
 
@@ -40,8 +48,7 @@ typedef void fill64_fn(double *, random_key, uint64_t, uint64_t, int64_t);
 static void fill(const tile_args *t, fill32_fn *fill32, fill64_fn *fill64, double shift,
                  double factor)
 {
-    const random_attr *a = t->attr;
-    const random_key key = random_fold(t->run->seed, a->stream);
+    const random_key key = key_of(t);
     if (t->dtype == MTF_F64) {
         double *o = t->out;
         fill64(o, key, t->run->step, t->index, t->n);
@@ -81,6 +88,18 @@ static void truncated_tile(const tile_args *t)
     fill(t, random_fill_truncated_f32, random_fill_truncated_f64, a->a, a->b);
 }
 
+void mtf_graph_set_seed(mtf_graph *g, uint64_t seed)
+{
+    g->seeded = true;
+    g->seed = seed;
+}
+
+void mtf_graph_clear_seed(mtf_graph *g)
+{
+    g->seeded = false;
+    g->seed = 0;
+}
+
 static tile_origin origin_of(const mtf_graph *g, const mtf_shape *s)
 {
     const int at = g->batch_name ? mtf_shape_find(s, g->batch_name) : -1;
@@ -104,6 +123,8 @@ static mtf_tensor *build(mtf_graph *g, const op *row, const char *name, int nin,
     if (!a.stream) { /* a gradient comes with those of its node, whatever the batch is by now */
         a.origin = origin_of(g, &a.shape);
         a.stream = random_stream(graph_stream_name(g, given));
+        a.seeded = g->seeded;
+        a.seed = g->seed;
     }
     return graph_add(g, row, given, nin, in, &a);
 }
@@ -170,7 +191,7 @@ ROW(truncated_normal, "out = normal with mean a and standard deviation b, within
 static void dropout_tile(const tile_args *t)
 {
     const random_attr *a = t->attr;
-    const random_key key = random_fold(t->run->seed, a->stream);
+    const random_key key = key_of(t);
     const double keep = 1.0 - a->a;
     const uint64_t index = FAULT(FAULT_DROPOUT_OFFSET) ? 0 : t->index;
     if (t->dtype == MTF_F64)

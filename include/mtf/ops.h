@@ -5,7 +5,10 @@
  * mtf/graph.h). Dims match by name, whatever their order. Shapes are written [batch io].
  * Elementwise functions of several operands broadcast: the result has the longer shape where one
  * operand's dims all stand in the other, else the first's dims followed by those that it lacks.
- * Types must be equal unless said otherwise. Building is local; every rank builds the same graph.
+ * Types must be equal unless said otherwise. The floating-point types are f32, f64 and bf16.
+ * Results of bf16 are computed in f32 and rounded once; sums of bf16 (einsum, reduce_sum,
+ * reduce_mean, scatter_add) are f32 until every processor's part is in, and softmax and logsumexp
+ * until their end. Building is local; every rank builds the same graph.
  */
 #ifndef MTF_OPS_H
 #define MTF_OPS_H
@@ -29,15 +32,16 @@ mtf_tensor *mtf_variable(mtf_graph *g, const char *name, mtf_tensor *initial, bo
 mtf_tensor *mtf_assign(mtf_tensor *variable, mtf_tensor *value);
 /* The same value everywhere. */
 mtf_tensor *mtf_constant(mtf_graph *g, double value, mtf_shape shape, mtf_dtype type);
-/* out[d] = d, for f32, f64 or i32. */
+/* out[d] = d, of any type but bool; bf16 rounds beyond 256. */
 mtf_tensor *mtf_range(mtf_graph *g, mtf_dim dim, mtf_dtype type);
 
 /* What keeps queries from later keys: [query memory], 0 where query's index >= memory's, else -1e9.
- * To be added to the scores of attention. f32, f64. */
+ * To be added to the scores of attention. Of a floating-point type. */
 mtf_tensor *mtf_causal_bias(mtf_graph *g, mtf_dim query, mtf_dim memory, mtf_dtype type);
 
 /* Random tensors. A value depends on the seed of the run, the name's path, the step of the run and
- * the element's global index, never on mesh or layout (DESIGN 7). Types f32 and f64. */
+ * the element's global index, never on mesh or layout (DESIGN 7). Of a floating-point type; a bf16
+ * is the f32 of the same place, rounded, so that `high` itself may come out of a uniform one. */
 mtf_tensor *mtf_random_uniform(mtf_graph *g, const char *name, mtf_shape shape, mtf_dtype type,
                                double low, double high);
 mtf_tensor *mtf_random_normal(mtf_graph *g, const char *name, mtf_shape shape, mtf_dtype type,
@@ -56,7 +60,7 @@ void mtf_graph_repeat_streams(mtf_graph *g);
  * built behind it; a NULL name ends it. */
 void mtf_graph_set_batch(mtf_graph *g, const char *name, int64_t full);
 
-/* ---- elementwise, one operand; f32 and f64 unless said otherwise ---- */
+/* ---- elementwise, one operand of a floating-point type unless said otherwise ---- */
 
 mtf_tensor *mtf_identity(mtf_tensor *x);
 mtf_tensor *mtf_negative(mtf_tensor *x); /* i32 too */
@@ -114,7 +118,7 @@ mtf_tensor *mtf_where(mtf_tensor *condition, mtf_tensor *a, mtf_tensor *b);
 /* ---- products and reductions ---- */
 
 /* The product of n operands, summed over all dims that `output` lacks. `output` may have dims that
- * no operand has: the result is repeated along them. f32, f64, i32. */
+ * no operand has: the result is repeated along them. Any type but bool. */
 mtf_tensor *mtf_einsum(int n, mtf_tensor *const *xs, mtf_shape output);
 /* mtf_einsum of two. */
 mtf_tensor *mtf_matmul(mtf_tensor *x, mtf_tensor *y, mtf_shape output);

@@ -14,7 +14,7 @@ typedef struct reverse {
 
 static bool is_float(const mtf_tensor *t)
 {
-    return t->dtype == MTF_F32 || t->dtype == MTF_F64;
+    return mtf_dtype_is_float(t->dtype);
 }
 
 static void mark_paths(reverse *r, int n, mtf_tensor *const *xs)
@@ -32,7 +32,7 @@ static void mark_paths(reverse *r, int n, mtf_tensor *const *xs)
 static void accumulate(reverse *r, const mtf_tensor *t, mtf_tensor *d)
 {
     mtf_tensor **sum = &r->grad[t->node->id][t->index];
-    *sum = *sum ? mtf_add(*sum, d) : d;
+    *sum = *sum ? graph_add_gradients(*sum, d) : d;
 }
 
 static void step_back(reverse *r, mtf_node *n)
@@ -46,6 +46,9 @@ static void step_back(reverse *r, mtf_node *n)
         MTF_CHECK(shape_equal(&dx[k]->shape, &n->in[k]->shape),
                   "the gradient of operand %d of %s '%s' has shape %s instead of %s", k,
                   n->op->name, n->name, shape_text(&dx[k]->shape), shape_text(&n->in[k]->shape));
+        MTF_CHECK(dx[k]->dtype == n->in[k]->dtype,
+                  "the gradient of operand %d of %s '%s' is %s instead of %s", k, n->op->name,
+                  n->name, mtf_dtype_name(dx[k]->dtype), mtf_dtype_name(n->in[k]->dtype));
         accumulate(r, n->in[k], dx[k]);
     }
 }

@@ -96,6 +96,9 @@ bool op_linear(const mtf_node *n, unsigned mask);
 mtf_tensor *graph_initial_assign(mtf_graph *g, mtf_tensor *variable);
 const mtf_node *graph_assigned_variable(const mtf_node *assign);
 
+/* The sum of two gradients of one tensor; implemented beside `add`. */
+mtf_tensor *graph_add_gradients(mtf_tensor *a, mtf_tensor *b);
+
 /* Attributes as " key=value ..." into f; equality; hash. */
 void op_print_attr(const op *row, const void *attr, FILE *f);
 bool op_equal_attr(const op *row, const void *a, const void *b);

@@ -29,10 +29,10 @@ static uint64_t hash(const gemm_desc *d)
 
 static mtf_status check_desc(const gemm_desc *d, mtf_err *err)
 {
-    if (d->dtype != MTF_F32 && d->dtype != MTF_F64 && d->dtype != MTF_I32)
+    if (d->dtype == MTF_BOOL)
         return err_set(err, MTF_INVALID,
-                       "matrix product: there is no kernel for elements of type %s; use f32, f64 "
-                       "or i32",
+                       "matrix product: there is no kernel for elements of type %s; use f32, f64, "
+                       "bf16 or i32",
                        mtf_dtype_name(d->dtype));
     const int counts[] = {d->nbatch, d->nm, d->nn, d->nk};
     for (int i = 0; i < 4; i++)

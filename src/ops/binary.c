@@ -81,6 +81,17 @@ GRADIENT(add)
     for (int k = 0; k < 2; k++)
         dx[k] = tile_reduce_to(dy[0], n->in[k]);
 }
+
+/* Sums that were rounded to bf16 are added as they were before, and rounded once: more is kept, and
+ * partial sums of processors can be added before they travel. */
+mtf_tensor *graph_add_gradients(mtf_tensor *a, mtf_tensor *b)
+{
+    if (!a || !b || a->node->op != &op_cast || b->node->op != &op_cast) return mtf_add(a, b);
+    mtf_tensor *x = a->node->in[0], *y = b->node->in[0];
+    const bool rounded = a->dtype == MTF_BF16 && x->dtype == MTF_F32 && y->dtype == MTF_F32;
+    return rounded ? mtf_cast(mtf_add(x, y), MTF_BF16) : mtf_add(a, b);
+}
+
 ROW(add, "out = x + y", tile_infer_number2, sample_normal, linear_jointly)
 
 TILE_NUMBER_2(sub_tile, x - y, (int32_t)((uint32_t)x - (uint32_t)y))

@@ -93,6 +93,10 @@ typedef struct assign_attr {
     mtf_tensor *variable;
 } assign_attr;
 
+typedef struct cast_attr {
+    mtf_dtype type;
+} cast_attr;
+
 /* Gradients of activations as one function: y or x, and dy. */
 mtf_tensor *op_build_relu_grad(mtf_tensor *y, mtf_tensor *dy);
 mtf_tensor *op_build_gelu_grad(mtf_tensor *x, mtf_tensor *dy);

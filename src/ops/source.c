@@ -143,27 +143,13 @@ static bool constant_infer(mtf_graph *g, mtf_node *n)
 static void constant_tile(const tile_args *t)
 {
     const double v = ((const constant_attr *)t->attr)->value;
-    for (int64_t i = 0; i < t->n; i++) {
-        switch (t->dtype) {
-        case MTF_F32:
-            ((float *)t->out)[i] = (float)v;
-            break;
-        case MTF_F64:
-            ((double *)t->out)[i] = v;
-            break;
-        case MTF_I32:
-            ((int32_t *)t->out)[i] = tile_to_i32(v);
-            break;
-        default:
-            ((uint8_t *)t->out)[i] = v != 0;
-            break;
-        }
-    }
+    for (int64_t i = 0; i < t->n; i++)
+        tile_put(t->out, t->dtype, i, v);
 }
 
 static mtf_tensor *constant_sample(mtf_graph *g, int k)
 {
-    return k < 1 ? mtf_constant(g, 1.25, MTF_SHAPE({"a", 4}, {"b", 6}), MTF_F64) : NULL;
+    return k < 1 ? mtf_constant(g, 1.25, MTF_SHAPE({"a", 4}, {"b", 6}), sample_float()) : NULL;
 }
 
 const op op_constant = {
@@ -190,7 +176,7 @@ static bool range_infer(mtf_graph *g, mtf_node *n)
 {
     if (!source_infer(g, n)) return false;
     if (n->out[0].dtype != MTF_BOOL) return true;
-    graph_fail(g, "range: the type bool is not possible; use i32, f32 or f64");
+    graph_fail(g, "range: the type bool is not possible; use i32, f32, f64 or bf16");
     return false;
 }
 
@@ -199,26 +185,15 @@ static void range_kernel(const kernel_args *k, int64_t begin, int64_t end)
     (void)begin, (void)end;
     const kernel_dim d = k->dim[0];
     const int64_t offset = FAULT(FAULT_RANGE_OFFSET) ? 0 : d.offset;
-    for (int64_t i = 0; i < d.local; i++) {
-        switch (k->out[0].dtype) {
-        case MTF_F32:
-            ((float *)k->out[0].data)[i] = (float)(offset + i);
-            break;
-        case MTF_F64:
-            ((double *)k->out[0].data)[i] = (double)(offset + i);
-            break;
-        default:
-            ((int32_t *)k->out[0].data)[i] = (int32_t)(offset + i);
-            break;
-        }
-    }
+    for (int64_t i = 0; i < d.local; i++)
+        tile_put(k->out[0].data, k->out[0].dtype, i, (double)(offset + i));
 }
 
 static mtf_tensor *range_sample(mtf_graph *g, int k)
 {
     switch (k) {
     case 0:
-        return mtf_range(g, (mtf_dim){"a", 10}, MTF_F64);
+        return mtf_range(g, (mtf_dim){"a", 10}, sample_float());
     case 1:
         return mtf_range(g, (mtf_dim){"a", 6}, MTF_I32);
     }

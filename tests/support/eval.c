@@ -4,6 +4,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/bfloat.h"
 #include "base/mem.h"
 #include "check.h"
 
@@ -28,6 +29,8 @@ mtf_tensor *eval_input(eval *e, mtf_shape shape, mtf_dtype type, const double *v
             ((float *)data)[i] = (float)values[i];
         else if (type == MTF_F64)
             ((double *)data)[i] = values[i];
+        else if (type == MTF_BF16)
+            ((bf16 *)data)[i] = bf16_from_f64(values[i]);
         else if (type == MTF_I32)
             ((int32_t *)data)[i] = (int32_t)values[i];
         else
@@ -46,6 +49,8 @@ static double element(const void *data, mtf_dtype type, int64_t i)
         return (double)((const float *)data)[i];
     case MTF_F64:
         return ((const double *)data)[i];
+    case MTF_BF16:
+        return (double)bf16_to_f32(((const bf16 *)data)[i]);
     case MTF_I32:
         return ((const int32_t *)data)[i];
     default:

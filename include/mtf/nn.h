@@ -18,14 +18,20 @@ extern "C" {
 /* ---- weights and products ---- */
 
 /* A trainable variable that begins as normal numbers of deviation `stddev` with mean 0, none beyond
- * 2.3 deviations; with deviation 0 as zeros. f32 or f64. */
+ * 2.3 deviations; with deviation 0 as zeros. Of a floating-point type. */
 mtf_tensor *mtf_weight(mtf_graph *g, const char *name, mtf_shape shape, double stddev,
                        mtf_dtype type);
+/* The same with types of its own (mtf_variable_typed). Layers read weights with mtf_variable_read.
+ */
+mtf_tensor *mtf_weight_typed(mtf_graph *g, const char *name, mtf_shape shape, double stddev,
+                             mtf_variable_types types);
 
 /* Weights that take tensors with the dims `in` to tensors with the dims `out`: shape [in.. out..],
  * deviation gain / sqrt(size of `in`), which keeps the size of the numbers at gain 1. */
 mtf_tensor *mtf_dense_weight(mtf_graph *g, const char *name, mtf_shape in, mtf_shape out,
                              double gain, mtf_dtype type);
+mtf_tensor *mtf_dense_weight_typed(mtf_graph *g, const char *name, mtf_shape in, mtf_shape out,
+                                   double gain, mtf_variable_types types);
 
 /* x times w, summed over the dims that both have: the other dims of x, then those of w. */
 mtf_tensor *mtf_dense(mtf_tensor *x, mtf_tensor *w);
@@ -43,9 +49,11 @@ typedef struct mtf_norm {
 
 /* Variables <name>/scale and <name>/bias. */
 mtf_norm mtf_norm_variables(mtf_graph *g, const char *name, mtf_dim dim, mtf_dtype type);
+mtf_norm mtf_norm_variables_typed(mtf_graph *g, const char *name, mtf_dim dim,
+                                  mtf_variable_types types);
 
 /* (x - mean) / sqrt(variance + epsilon) * scale + bias along the norm's dim; the usual epsilon is
- * 1e-6. Shape of x. */
+ * 1e-6. Worked out in f32 where x is bf16. Shape and type of x. */
 mtf_tensor *mtf_layer_norm(mtf_tensor *x, mtf_norm norm, double epsilon);
 
 typedef enum mtf_activation { MTF_RELU, MTF_GELU } mtf_activation;
@@ -62,11 +70,12 @@ mtf_tensor *mtf_attention(mtf_tensor *q, mtf_tensor *k, mtf_tensor *v, mtf_tenso
 
 /* ---- loss ---- */
 
-/* 1 where the i32 target is a real token (>= 0), else 0. Shape of targets; type f32 or f64. */
+/* 1 where the i32 target is a real token (>= 0), else 0. Shape of targets; of any type. */
 mtf_tensor *mtf_real_tokens(mtf_tensor *targets, mtf_dtype type);
 
 /* -log softmax(logits)[target] along `vocab`, 0 where the target is negative. Over a split
- * vocabulary nothing is gathered. logits [.. vocab], targets [..] i32; shape of targets. */
+ * vocabulary nothing is gathered. logits [.. vocab], targets [..] i32; shape of targets, type of
+ * logits, but f32 where they are bf16. */
 mtf_tensor *mtf_cross_entropy(mtf_tensor *logits, mtf_tensor *targets, const char *vocab);
 
 /* ---- the decoder-only Transformer language model ---- */
@@ -76,8 +85,9 @@ typedef struct mtf_transformer_options {
     int64_t length; /* the longest sequence: rows of the table of positions */
     double dropout; /* in [0, 1): of the embedding, attention weights, each sublayer's result */
     mtf_activation activation;
-    bool tied; /* the softmax weights are the embedding table */
-    mtf_dtype dtype;
+    bool tied;                           /* the softmax weights are the embedding table */
+    mtf_dtype dtype;                     /* of activations */
+    const mtf_variable_types *variables; /* NULL: mtf_variable_types_for(dtype) */
 } mtf_transformer_options;
 
 typedef struct mtf_transformer_layer {
@@ -106,8 +116,9 @@ typedef struct mtf_transformer_tensors {
     mtf_tensor *inputs;   /* placeholder, i32 [batch stream_length]; outside of the vocabulary: 0 */
     mtf_tensor *targets;  /* placeholder, i32 [batch length]; negative: padding, no loss */
     mtf_tensor *logits;   /* [batch length vocab] */
-    mtf_tensor *loss_sum; /* scalar: the sum of the cross-entropy over real tokens */
-    mtf_tensor *count;    /* scalar of the model's type: how many real tokens */
+    mtf_tensor *loss_sum; /* scalar: the sum of the cross-entropy over real tokens; f32 where the
+                             model computes in bf16 */
+    mtf_tensor *count;    /* scalar of loss_sum's type: how many real tokens */
 } mtf_transformer_tensors;
 
 /* Makes the variables, under the current scope. NULL after an error: a size below 1, a wrong type

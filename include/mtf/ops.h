@@ -27,6 +27,26 @@ mtf_tensor *mtf_placeholder(mtf_graph *g, const char *name, mtf_shape shape, mtf
  * a random tensor) and is computed when the session is initialised. Only trainable variables are
  * updated by optimisers. Every read in a run sees the value from before the run. */
 mtf_tensor *mtf_variable(mtf_graph *g, const char *name, mtf_tensor *initial, bool trainable);
+
+/* A variable may have up to three types, as in Mesh-TensorFlow. They differ only where all are
+ * floating-point types. */
+typedef struct mtf_variable_types {
+    mtf_dtype master;     /* what a checkpoint holds */
+    mtf_dtype stored;     /* what the processors hold, and updates write: the variable's own type */
+    mtf_dtype activation; /* what the graph computes with: the type of mtf_variable_read */
+} mtf_variable_types;
+
+/* The usual types for computing with `activation`: f32 is stored for bf16, else the same. */
+mtf_variable_types mtf_variable_types_for(mtf_dtype activation);
+
+/* As mtf_variable, with `initial` cast to the stored type. Fails where the types differ and one is
+ * no floating-point type. */
+mtf_tensor *mtf_variable_typed(mtf_graph *g, const char *name, mtf_tensor *initial, bool trainable,
+                               mtf_variable_types types);
+/* The variable's value in its activation type. Gradients come back in the stored type, so that
+ * updates work on the stored value and never on a rounded copy. A tensor that is no variable is
+ * itself. */
+mtf_tensor *mtf_variable_read(mtf_tensor *variable);
 /* The variable's value after the run is `value`. Takes effect where it is listed as an update of a
  * program; at most one assignment of a variable per program. */
 mtf_tensor *mtf_assign(mtf_tensor *variable, mtf_tensor *value);

@@ -41,9 +41,10 @@ typedef struct mtf_optimizer {
     mtf_tensor *correction[2]; /* mtf_adam_correction of beta1 and of beta2; NULL: not needed */
 } mtf_optimizer;
 
-/* Makes slots and placeholders for variables of one floating-point type. The placeholders are
- * called "learning_rate", "correction_1" and "correction_2" and have the variables' type. NULL
- * after an error. */
+/* Makes slots and placeholders for variables of one floating-point type; f32 and bf16 may stand
+ * together. The placeholders are called "learning_rate", "correction_1" and "correction_2". They
+ * and the slots have the variables' type, but f32 for bf16, and so has the work: a variable that is
+ * stored as bf16 is rounded once, as it is written. NULL after an error. */
 mtf_optimizer *mtf_optimizer_new(mtf_graph *g, const mtf_optimizer_options *o, int nvariables,
                                  mtf_tensor *const *variables);
 
@@ -57,7 +58,7 @@ int mtf_optimizer_updates(const mtf_optimizer *o, mtf_tensor *const *gradients,
 double mtf_adam_correction(double beta, int64_t step);
 
 /* sqrt of the sum of the squares of all elements of n tensors (NULL is left out): a scalar. An
- * element that several processors hold counts once. */
+ * element that several processors hold counts once. f32 for tensors of bf16. */
 mtf_tensor *mtf_global_norm(int n, mtf_tensor *const *tensors);
 
 /* min(1, limit / norm): what to multiply gradients with so that their norm is at most `limit`. */

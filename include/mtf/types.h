@@ -37,6 +37,9 @@ const char *mtf_dtype_name(mtf_dtype t);
 /* Is it f32, f64 or bf16: a type that has gradients? */
 bool mtf_dtype_is_float(mtf_dtype t);
 
+/* The type in which sums of elements of `t` are formed and travel: f32 for bf16, else `t`. */
+mtf_dtype mtf_dtype_of_sums(mtf_dtype t);
+
 #ifdef __cplusplus
 }
 #endif

@@ -187,7 +187,7 @@ reduction reduction_over(const groups *g, comm_op op, mtf_dtype type)
     reduction r = {.n = g->n,
                    .leaves = g->members,
                    .bytes = mtf_dtype_size(type),
-                   .partial = type == MTF_BF16 ? (int64_t)sizeof(float) : mtf_dtype_size(type),
+                   .partial = mtf_dtype_size(mtf_dtype_of_sums(type)),
                    .narrow = type == MTF_BF16 ? narrow : NULL,
                    .rows = all_loops[type][op].rows,
                    .join = all_loops[type][op].join};

@@ -268,16 +268,11 @@ static void run_task(const gemm *g, task *t, int64_t number)
     t->c = c;
 }
 
-static int64_t size_of_result(const gemm *g)
-{
-    return g->d.dtype == MTF_BF16 ? (int64_t)sizeof(float) : mtf_dtype_size(g->d.dtype);
-}
-
 static void run(const gemm *g, const void *a, const void *b, void *c, void *work, int64_t begin,
                 int64_t end)
 {
     task t = {.u = &micros[g->d.dtype][isa_current()],
-              .size = size_of_result(g),
+              .size = mtf_dtype_size(mtf_dtype_of_sums(g->d.dtype)),
               .size_in = mtf_dtype_size(g->d.dtype),
               .a = a,
               .b = b,
@@ -313,7 +308,7 @@ static void place_operands(gemm *g, own *o, int64_t size)
 
 void gemm_own_prepare(gemm *g)
 {
-    const int64_t size = size_of_result(g);
+    const int64_t size = mtf_dtype_size(mtf_dtype_of_sums(g->d.dtype));
     own *o = mem_zalloc(sizeof *o);
     *o = (own){.rows = MC, .cols = NC};
     while (o->rows > MC / 4 && (count_tasks(g, o) < TASKS_WANTED || g->m <= o->rows / 2))

@@ -41,6 +41,7 @@ mtf_tensor *mtf_real_tokens(mtf_tensor *targets, mtf_dtype type)
 mtf_tensor *mtf_cross_entropy(mtf_tensor *logits, mtf_tensor *targets, const char *vocab)
 {
     if (!logits || !targets) return NULL;
+    logits = mtf_cast(logits, mtf_dtype_of_sums(mtf_tensor_dtype(logits)));
     const mtf_shape rest = mtf_shape_without(mtf_tensor_shape(logits), vocab);
     /* The target first: its sum over a split vocabulary then waits for that of the exponentials. */
     mtf_tensor *target = mtf_gather(logits, targets, vocab);

@@ -8,24 +8,42 @@
 /* A normal distribution that is cut at two deviations has this deviation. */
 static const double truncated_deviation = 0.87962566103423978;
 
-mtf_tensor *mtf_weight(mtf_graph *g, const char *name, mtf_shape shape, double stddev,
-                       mtf_dtype type)
+mtf_tensor *mtf_weight_typed(mtf_graph *g, const char *name, mtf_shape shape, double stddev,
+                             mtf_variable_types types)
 {
+    const mtf_dtype type = types.stored;
     mtf_scope_push(g, name);
     mtf_tensor *initial = stddev > 0 ? mtf_random_truncated_normal(g, "initial", shape, type, 0.0,
                                                                    stddev / truncated_deviation)
                                      : mtf_constant(g, 0.0, shape, type);
     mtf_scope_pop(g);
-    return mtf_variable(g, name, initial, true);
+    return mtf_variable_typed(g, name, initial, true, types);
+}
+
+static mtf_variable_types all_of(mtf_dtype type)
+{
+    return (mtf_variable_types){type, type, type};
+}
+
+mtf_tensor *mtf_weight(mtf_graph *g, const char *name, mtf_shape shape, double stddev,
+                       mtf_dtype type)
+{
+    return mtf_weight_typed(g, name, shape, stddev, all_of(type));
+}
+
+mtf_tensor *mtf_dense_weight_typed(mtf_graph *g, const char *name, mtf_shape in, mtf_shape out,
+                                   double gain, mtf_variable_types types)
+{
+    mtf_shape shape = in;
+    for (int i = 0; i < out.rank; i++)
+        shape = mtf_shape_with(shape, out.dim[i]);
+    return mtf_weight_typed(g, name, shape, gain / sqrt((double)mtf_shape_size(&in)), types);
 }
 
 mtf_tensor *mtf_dense_weight(mtf_graph *g, const char *name, mtf_shape in, mtf_shape out,
                              double gain, mtf_dtype type)
 {
-    mtf_shape shape = in;
-    for (int i = 0; i < out.rank; i++)
-        shape = mtf_shape_with(shape, out.dim[i]);
-    return mtf_weight(g, name, shape, gain / sqrt((double)mtf_shape_size(&in)), type);
+    return mtf_dense_weight_typed(g, name, in, out, gain, all_of(type));
 }
 
 mtf_tensor *mtf_dense(mtf_tensor *x, mtf_tensor *w)
@@ -36,28 +54,38 @@ mtf_tensor *mtf_dense(mtf_tensor *x, mtf_tensor *w)
         if (mtf_shape_find(&by, from.dim[i].name) < 0) to = mtf_shape_with(to, from.dim[i]);
     for (int i = 0; i < by.rank; i++)
         if (mtf_shape_find(&from, by.dim[i].name) < 0) to = mtf_shape_with(to, by.dim[i]);
-    return mtf_matmul(x, w, to);
+    return mtf_matmul(x, mtf_variable_read(w), to);
 }
 
 mtf_tensor *mtf_embedding(mtf_tensor *table, mtf_tensor *indices, const char *dim)
 {
-    return mtf_gather(table, indices, dim);
+    return mtf_gather(mtf_variable_read(table), indices, dim);
 }
 
-mtf_norm mtf_norm_variables(mtf_graph *g, const char *name, mtf_dim dim, mtf_dtype type)
+mtf_norm mtf_norm_variables_typed(mtf_graph *g, const char *name, mtf_dim dim,
+                                  mtf_variable_types types)
 {
     const mtf_shape shape = {.rank = 1, .dim = {dim}};
     mtf_scope_push(g, name);
     const mtf_norm norm = {
-        .scale = mtf_variable(g, "scale", mtf_constant(g, 1.0, shape, type), true),
-        .bias = mtf_variable(g, "bias", mtf_constant(g, 0.0, shape, type), true),
+        .scale =
+            mtf_variable_typed(g, "scale", mtf_constant(g, 1.0, shape, types.stored), true, types),
+        .bias =
+            mtf_variable_typed(g, "bias", mtf_constant(g, 0.0, shape, types.stored), true, types),
     };
     mtf_scope_pop(g);
     return norm;
 }
 
-mtf_tensor *mtf_layer_norm(mtf_tensor *x, mtf_norm norm, double epsilon)
+mtf_norm mtf_norm_variables(mtf_graph *g, const char *name, mtf_dim dim, mtf_dtype type)
 {
+    return mtf_norm_variables_typed(g, name, dim, all_of(type));
+}
+
+mtf_tensor *mtf_layer_norm(mtf_tensor *given, mtf_norm norm, double epsilon)
+{
+    const mtf_dtype type = mtf_tensor_dtype(given), wide = mtf_dtype_of_sums(type);
+    mtf_tensor *x = mtf_cast(given, wide);
     const mtf_shape along = mtf_tensor_shape(norm.scale);
     mtf_shape rest = mtf_tensor_shape(x);
     for (int i = 0; i < along.rank; i++)
@@ -65,7 +93,9 @@ mtf_tensor *mtf_layer_norm(mtf_tensor *x, mtf_norm norm, double epsilon)
     mtf_tensor *centred = mtf_sub(x, mtf_reduce_mean(x, rest));
     mtf_tensor *variance = mtf_reduce_mean(mtf_square(centred), rest);
     mtf_tensor *normal = mtf_mul(centred, mtf_rsqrt(mtf_offset(variance, epsilon)));
-    return mtf_add(mtf_mul(normal, norm.scale), norm.bias);
+    /* Scale and bias as they are stored, and not by way of bf16. */
+    mtf_tensor *scaled = mtf_mul(normal, mtf_cast(norm.scale, wide));
+    return mtf_cast(mtf_add(scaled, mtf_cast(norm.bias, wide)), type);
 }
 
 mtf_tensor *mtf_feed_forward(mtf_tensor *x, mtf_tensor *wi, mtf_tensor *wo, mtf_activation a)

@@ -10,11 +10,17 @@ static bool is_adam(const mtf_optimizer *o)
     return o->options.kind == MTF_ADAM || o->options.kind == MTF_ADAMW;
 }
 
+/* The type of a variable's slots and of its update: f32 where it is stored as bf16. */
+static mtf_dtype type_of(const mtf_tensor *variable)
+{
+    return mtf_dtype_of_sums(mtf_tensor_dtype(variable));
+}
+
 /* Named by the variable's whole path, whatever the scope is. */
 static mtf_tensor *slot(mtf_graph *g, const mtf_tensor *variable, const char *name)
 {
     const char *path = arena_printf(g->mem, "%s/%s", mtf_tensor_name(variable), name);
-    mtf_tensor *zero = mtf_constant(g, 0.0, mtf_tensor_shape(variable), mtf_tensor_dtype(variable));
+    mtf_tensor *zero = mtf_constant(g, 0.0, mtf_tensor_shape(variable), type_of(variable));
     return mtf_variable(g, path, zero, false);
 }
 
@@ -24,13 +30,13 @@ static bool variables_usable(mtf_graph *g, int n, mtf_tensor *const *variables)
     for (int i = 0; i < n; i++) {
         const mtf_tensor *v = variables[i];
         if (!v) return false;
-        if ((v->dtype == MTF_F32 || v->dtype == MTF_F64) && v->dtype == variables[0]->dtype)
-            continue;
-        graph_fail(g,
-                   "optimizer: variables '%s' and '%s' have the types %s and %s; all must be f32, "
-                   "or all f64",
-                   mtf_tensor_name(variables[0]), mtf_tensor_name(v),
-                   mtf_dtype_name(variables[0]->dtype), mtf_dtype_name(v->dtype));
+        if (mtf_dtype_is_float(v->dtype) && type_of(v) == type_of(variables[0])) continue;
+        graph_fail(
+            g,
+            "optimizer: variables '%s' and '%s' have the types %s and %s; all must be f32 or "
+            "bf16, or all f64",
+            mtf_tensor_name(variables[0]), mtf_tensor_name(v), mtf_dtype_name(variables[0]->dtype),
+            mtf_dtype_name(v->dtype));
     }
     return mtf_graph_status(g, NULL) == MTF_OK;
 }
@@ -40,7 +46,7 @@ mtf_optimizer *mtf_optimizer_new(mtf_graph *g, const mtf_optimizer_options *opti
 {
     if (!variables_usable(g, nvariables, variables)) return NULL;
     const size_t bytes = sizeof(mtf_tensor *) * (size_t)nvariables;
-    const mtf_dtype type = mtf_tensor_dtype(variables[0]);
+    const mtf_dtype type = type_of(variables[0]);
     mtf_optimizer *o = arena_alloc(g->mem, sizeof *o);
     *o = (mtf_optimizer){.options = *options, .nvariables = nvariables};
     o->variable = arena_alloc(g->mem, bytes);
@@ -66,7 +72,7 @@ static mtf_tensor *average(mtf_tensor *old, mtf_tensor *now, double kept)
 }
 
 /* What the rate is multiplied with; adds the assignments of slots. */
-static mtf_tensor *direction(const mtf_optimizer *o, int i, mtf_tensor *gradient,
+static mtf_tensor *direction(const mtf_optimizer *o, int i, mtf_tensor *w, mtf_tensor *gradient,
                              mtf_tensor **updates, int *n)
 {
     const mtf_optimizer_options *s = &o->options;
@@ -83,8 +89,8 @@ static mtf_tensor *direction(const mtf_optimizer *o, int i, mtf_tensor *gradient
     mtf_tensor *root = mtf_offset(mtf_sqrt(mtf_mul(v, o->correction[1])), s->epsilon);
     mtf_tensor *d = mtf_div(mtf_mul(m, o->correction[0]), root);
     const bool decays =
-        s->kind == MTF_ADAMW && s->weight_decay != 0 && mtf_tensor_shape(o->variable[i]).rank >= 2;
-    return decays ? mtf_add(d, mtf_scale(o->variable[i], s->weight_decay)) : d;
+        s->kind == MTF_ADAMW && s->weight_decay != 0 && mtf_tensor_shape(w).rank >= 2;
+    return decays ? mtf_add(d, mtf_scale(w, s->weight_decay)) : d;
 }
 
 int mtf_optimizer_updates(const mtf_optimizer *o, mtf_tensor *const *gradients,
@@ -96,8 +102,10 @@ int mtf_optimizer_updates(const mtf_optimizer *o, mtf_tensor *const *gradients,
     mtf_scope_push(g, "optimizer");
     for (int i = 0; i < o->nvariables; i++) {
         if (!gradients[i]) continue;
-        mtf_tensor *d = direction(o, i, gradients[i], updates, &n);
-        updates[n++] = mtf_assign(o->variable[i], mtf_sub(o->variable[i], mtf_mul(d, o->rate)));
+        mtf_tensor *v = o->variable[i], *w = mtf_cast(v, type_of(v));
+        mtf_tensor *d = direction(o, i, w, mtf_cast(gradients[i], type_of(v)), updates, &n);
+        mtf_tensor *next = mtf_sub(w, mtf_mul(d, o->rate));
+        updates[n++] = mtf_assign(v, mtf_cast(next, mtf_tensor_dtype(v)));
     }
     mtf_scope_pop(g);
     return mtf_graph_status(g, NULL) == MTF_OK ? n : 0;
@@ -109,7 +117,10 @@ mtf_tensor *mtf_global_norm(int n, mtf_tensor *const *tensors)
     mtf_tensor **part = mem_alloc(sizeof(mtf_tensor *) * (size_t)(n > 0 ? n : 1));
     int parts = 0;
     for (int i = 0; i < n; i++)
-        if (tensors[i]) part[parts++] = mtf_reduce_sum(mtf_square(tensors[i]), MTF_SCALAR);
+        if (tensors[i]) {
+            mtf_tensor *x = mtf_cast(tensors[i], type_of(tensors[i]));
+            part[parts++] = mtf_reduce_sum(mtf_square(x), MTF_SCALAR);
+        }
     for (int i = 0; i < parts; i++)
         sum = sum ? mtf_add(sum, part[i]) : part[i];
     mem_free(part);

@@ -41,7 +41,7 @@ static void kernel(const kernel_args *k, int64_t begin, int64_t end)
     for (int64_t q = begin; q < end; q++)
         for (int64_t m = 0; m < memory.local; m++) {
             const bool seen = first + q >= memory.offset + m;
-            tile_put(k->out[0].data, k->out[0].dtype, q * memory.local + m, seen ? 0.0 : MASKED);
+            element_put(k->out[0].data, k->out[0].dtype, q * memory.local + m, seen ? 0.0 : MASKED);
         }
 }
 

@@ -42,7 +42,7 @@ static bool linear(const mtf_node *n, unsigned mask)
             TILE_1(bf16, bf16, expr);                                                              \
         } else {                                                                                   \
             const double c = v;                                                                    \
-            TILE_1(int32_t, int32_t, tile_to_i32(expr));                                           \
+            TILE_1(int32_t, int32_t, element_to_i32(expr));                                        \
         }                                                                                          \
     }                                                                                              \
     TILE_VARIANTS(name)
@@ -169,7 +169,7 @@ static const op_field cast_fields[] = {OP_FIELD(cast_attr, type, FIELD_DTYPE), {
             TILE_1(T, double, x);                                                                  \
             break;                                                                                 \
         case MTF_I32:                                                                              \
-            TILE_1(T, int32_t, tile_to_i32((double)x));                                            \
+            TILE_1(T, int32_t, element_to_i32((double)x));                                         \
             break;                                                                                 \
         case MTF_BF16:                                                                             \
             TILE_1(T, bf16, x);                                                                    \

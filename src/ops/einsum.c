@@ -27,7 +27,7 @@ static bool infer(mtf_graph *g, mtf_node *n)
     einsum_attr *a = n->attr;
     if (!graph_check_shape(g, &a->output, n->name)) return false;
     n->out[0].shape = a->output;
-    n->out[0].dtype = tile_sum_type(n->in[0]->dtype);
+    n->out[0].dtype = mtf_dtype_of_sums(n->in[0]->dtype);
     for (int i = 0; i < n->nin; i++)
         if (n->in[i]->dtype != n->in[0]->dtype || n->in[i]->dtype == MTF_BOOL) {
             graph_fail(g,

@@ -43,7 +43,7 @@ static void one_hot_kernel(const kernel_args *k, int64_t begin, int64_t end)
         /* The operand is compact and its dims are the result's but the last. */
         const int64_t on = ((const int32_t *)k->in[0].data)[r] - offset;
         for (int64_t j = 0; j < d.local; j++)
-            tile_put(k->out[0].data, a->type, r * d.local + j, j == on ? a->on : a->off);
+            element_put(k->out[0].data, a->type, r * d.local + j, j == on ? a->on : a->off);
     }
 }
 

@@ -28,7 +28,7 @@ static bool infer_for(mtf_graph *g, mtf_node *n, unsigned types, bool sums)
         return false;
     }
     n->out[0].shape = a->output;
-    n->out[0].dtype = sums ? tile_sum_type(x->dtype) : x->dtype;
+    n->out[0].dtype = sums ? mtf_dtype_of_sums(x->dtype) : x->dtype;
     if (types & (1u << x->dtype)) return true;
     graph_fail(g, "%s '%s': the type %s is not possible here; cast the operand", n->op->name,
                n->name, mtf_dtype_name(x->dtype));

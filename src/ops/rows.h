@@ -87,6 +87,7 @@ OP_LIST(OP_DECLARE)
 typedef struct variable_attr {
     int trainable;
     mtf_tensor *initial;
+    mtf_dtype master, activation; /* the stored type is the variable's own */
 } variable_attr;
 
 typedef struct assign_attr {

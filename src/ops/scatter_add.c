@@ -27,7 +27,7 @@ static bool scatter_infer(mtf_graph *g, mtf_node *n)
     if (!lookup_indices_usable(g, n, indices) || !graph_check_shape(g, &a->output, n->name))
         return false;
     n->out[0].shape = a->output;
-    n->out[0].dtype = tile_sum_type(x->dtype);
+    n->out[0].dtype = mtf_dtype_of_sums(x->dtype);
     a->at = shape_find(&a->output, a->dim);
     bool ok = a->at >= 0 && shape_find(&x->shape, a->dim) < 0 &&
               shape_find(&indices->shape, a->dim) < 0 && x->dtype != MTF_BOOL;

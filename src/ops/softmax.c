@@ -28,7 +28,7 @@ static mtf_tensor *logsumexp(mtf_tensor *x, mtf_shape output)
 /* The operand in the type of its sums. */
 static mtf_tensor *wide(mtf_tensor *x)
 {
-    return mtf_cast(x, tile_sum_type(x->dtype));
+    return mtf_cast(x, mtf_dtype_of_sums(x->dtype));
 }
 
 mtf_tensor *mtf_reduce_logsumexp(mtf_tensor *x, mtf_shape output)

@@ -75,11 +75,6 @@ mtf_shape tile_broadcast(const mtf_shape *a, const mtf_shape *b)
     return s;
 }
 
-mtf_dtype tile_sum_type(mtf_dtype t)
-{
-    return t == MTF_BF16 ? MTF_F32 : t;
-}
-
 mtf_tensor *tile_reduce_to(mtf_tensor *dy, const mtf_tensor *x)
 {
     return dy && shape_equal(&dy->shape, &x->shape) ? dy : mtf_reduce_sum(dy, x->shape);

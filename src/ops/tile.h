@@ -7,7 +7,7 @@
 #ifndef OPS_TILE_H
 #define OPS_TILE_H
 
-#include "base/bfloat.h"
+#include "base/element.h"
 #include "base/isa.h"
 #include "base/vmath.h"
 #include "graph/op.h"
@@ -19,38 +19,6 @@
 #else
 #define TILE_LOOP _Pragma("GCC ivdep")
 #endif
-
-/* A number as i32: truncated towards zero, saturated; NaN is 0. A plain conversion would be
- * undefined for what does not fit. */
-static inline __attribute__((always_inline)) int32_t tile_to_i32(double x)
-{
-    if (x != x) return 0;
-    return x >= 2147483647.0 ? INT32_MAX : x <= -2147483648.0 ? INT32_MIN : (int32_t)x;
-}
-
-/* Element `at` of an array of any type becomes x: rounded once, or as an integer, or whether it is
- * not 0. */
-static inline __attribute__((always_inline)) void tile_put(void *data, mtf_dtype type, int64_t at,
-                                                           double x)
-{
-    switch (type) {
-    case MTF_F32:
-        ((float *)data)[at] = (float)x;
-        break;
-    case MTF_F64:
-        ((double *)data)[at] = x;
-        break;
-    case MTF_BF16:
-        ((bf16 *)data)[at] = bf16_from_f64(x);
-        break;
-    case MTF_I32:
-        ((int32_t *)data)[at] = tile_to_i32(x);
-        break;
-    default:
-        ((uint8_t *)data)[at] = x != 0;
-        break;
-    }
-}
 
 /* The types of elements in memory: what an expression sees of one, and how its value becomes one. A
  * bf16 is seen as an f32, and rounded once. */
@@ -191,9 +159,6 @@ bool tile_infer_number2(mtf_graph *g, mtf_node *n);
 /* The shape that two shapes broadcast to: the longer where one's dims all stand in the other, else
  * the dims of a followed by those of b that a lacks. */
 mtf_shape tile_broadcast(const mtf_shape *a, const mtf_shape *b);
-/* The type in which sums of elements of type `t` are formed and travel: f32 for bf16, else `t`. */
-mtf_dtype tile_sum_type(mtf_dtype t);
-
 /* dy summed to the shape of x, for the gradient of a broadcast operand. */
 mtf_tensor *tile_reduce_to(mtf_tensor *dy, const mtf_tensor *x);
 

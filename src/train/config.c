@@ -24,7 +24,13 @@ static const char *const schedules[] = {[CONFIG_CONSTANT] = "constant",
                                         [CONFIG_COSINE] = "cosine",
                                         [CONFIG_RSQRT] = "rsqrt",
                                         NULL};
-static const char *const dtypes[] = {[CONFIG_F32] = "f32", [CONFIG_F64] = "f64", NULL};
+static const char *const dtypes[] = {
+    [CONFIG_F32] = "f32", [CONFIG_F64] = "f64", [CONFIG_BF16] = "bf16", NULL};
+static const char *const kept_dtypes[] = {[CONFIG_F32] = "f32",
+                                          [CONFIG_F64] = "f64",
+                                          [CONFIG_BF16] = "bf16",
+                                          [CONFIG_AUTO] = "auto",
+                                          NULL};
 
 #define AT(place) .offset = offsetof(config, place)
 
@@ -239,7 +245,19 @@ static const option_row rows[] = {
      .type = OPTION_CHOICE,
      .names = dtypes,
      .standard = "f32",
-     .help = "numbers to compute with"},
+     .help = "numbers to compute with; bf16 with sums in f32"},
+    {.key = "train.stored_dtype",
+     AT(train.stored_dtype),
+     .type = OPTION_CHOICE,
+     .names = kept_dtypes,
+     .standard = "auto",
+     .help = "what processors hold of weights; auto: f32 for bf16, else train.dtype"},
+    {.key = "train.master_dtype",
+     AT(train.master_dtype),
+     .type = OPTION_CHOICE,
+     .names = kept_dtypes,
+     .standard = "auto",
+     .help = "what checkpoints hold of weights; auto: f32 for bf16, else train.dtype"},
     {.key = "mesh",
      AT(mesh),
      .type = OPTION_TEXT,
@@ -284,6 +302,41 @@ mtf_status config_set(config *c, const char *assignment, mtf_err *err)
     return status;
 }
 
+static int kept_dtype(const config_train *t, int given)
+{
+    if (given != CONFIG_AUTO) return given;
+    return t->dtype == CONFIG_BF16 ? CONFIG_F32 : t->dtype;
+}
+
+int config_stored_dtype(const config_train *t)
+{
+    return kept_dtype(t, t->stored_dtype);
+}
+
+int config_master_dtype(const config_train *t)
+{
+    return kept_dtype(t, t->master_dtype);
+}
+
+/* f64 does not mix: it is for comparisons. A checkpoint that holds less than the run had would make
+ * a resumed run another one. */
+static mtf_status check_types(const config_train *t, mtf_err *err)
+{
+    const int stored = config_stored_dtype(t), master = config_master_dtype(t);
+    const int wide = (t->dtype == CONFIG_F64) + (stored == CONFIG_F64) + (master == CONFIG_F64);
+    if (wide != 0 && wide != 3)
+        return err_set(err, MTF_INVALID,
+                       "train.dtype is %s, train.stored_dtype %s and train.master_dtype %s: f64 "
+                       "does not mix with other types; set all or none of them to f64",
+                       dtypes[t->dtype], dtypes[stored], dtypes[master]);
+    if (stored == CONFIG_F32 && master == CONFIG_BF16)
+        return err_set(err, MTF_INVALID,
+                       "train.master_dtype is bf16 and train.stored_dtype is f32: a checkpoint "
+                       "would lose half of every weight; raise train.master_dtype to f32 or lower "
+                       "train.stored_dtype to bf16");
+    return MTF_OK;
+}
+
 mtf_status config_check(const config *c, mtf_err *err)
 {
     const config_train *t = &c->train;
@@ -292,6 +345,7 @@ mtf_status config_check(const config *c, mtf_err *err)
                        "train.microbatches is %lld and train.batch is %lld: every microbatch needs "
                        "a sequence; lower microbatches or raise batch",
                        (long long)t->microbatches, (long long)t->batch);
+    TRY(check_types(t, err));
     if (t->min_learning_rate > t->learning_rate) {
         char lo[NUMBER_TEXT], hi[NUMBER_TEXT];
         number_format_real(t->min_learning_rate, lo);

@@ -16,7 +16,7 @@ enum { CONFIG_LM };                                                   /* model.t
 enum { CONFIG_BYTES, CONFIG_CHARACTERS };                             /* data.tokenizer */
 enum { CONFIG_SGD, CONFIG_MOMENTUM, CONFIG_ADAM, CONFIG_ADAMW };      /* train.optimizer */
 enum { CONFIG_CONSTANT, CONFIG_LINEAR, CONFIG_COSINE, CONFIG_RSQRT }; /* train.schedule */
-enum { CONFIG_F32, CONFIG_F64 };                                      /* train.dtype */
+enum { CONFIG_F32, CONFIG_F64, CONFIG_BF16, CONFIG_AUTO };            /* train.dtype, *_dtype */
 
 /* A row with this flag does not change the numbers of a run: it may differ on a resume. */
 enum { CONFIG_FREE = 1 };
@@ -37,7 +37,7 @@ typedef struct config_data {
 
 typedef struct config_train {
     int64_t steps, batch, microbatches, warmup_steps, seed, eval_every, checkpoint_every;
-    int optimizer, schedule, dtype;
+    int optimizer, schedule, dtype, stored_dtype, master_dtype;
     double learning_rate, min_learning_rate, clip_norm, momentum, beta1, beta2, epsilon;
     double weight_decay;
 } config_train;
@@ -71,6 +71,10 @@ mtf_status config_set(config *c, const char *assignment, mtf_err *err);
 
 /* Checks what involves several keys and needs no corpus. MTF_INVALID names keys and values. */
 mtf_status config_check(const config *c, mtf_err *err);
+
+/* What the keys mean: CONFIG_F32, CONFIG_F64 or CONFIG_BF16. */
+int config_stored_dtype(const config_train *t);
+int config_master_dtype(const config_train *t);
 
 /* All keys as YAML that config_parse reads back exactly; free with mem_free. */
 char *config_text(const config *c);

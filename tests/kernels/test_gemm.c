@@ -72,7 +72,7 @@ static int64_t reach(const gemm_desc *d, int operand)
 /* The type of C. */
 static mtf_dtype result_of(const product *p)
 {
-    return p->d.dtype == MTF_BF16 ? MTF_F32 : p->d.dtype;
+    return mtf_dtype_of_sums(p->d.dtype);
 }
 
 static void product_fill(product *p)

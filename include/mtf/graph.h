@@ -68,11 +68,6 @@ mtf_dtype mtf_tensor_dtype(const mtf_tensor *t);
 const char *mtf_tensor_name(const mtf_tensor *t);
 mtf_graph *mtf_tensor_graph(const mtf_tensor *t);
 
-/* The gradients of the scalar `y` with respect to xs[0 .. n-1], as new nodes of the graph:
- * dx[i] has the shape and type of xs[i], or is NULL where y does not depend on xs[i] through
- * differentiable operations. Returns the graph's status. */
-mtf_status mtf_gradients(mtf_tensor *y, int n, mtf_tensor *const *xs, mtf_tensor **dx);
-
 /* One line per node: id, operation, name, inputs, outputs with shapes, attributes. */
 void mtf_graph_print(const mtf_graph *g, FILE *f);
 

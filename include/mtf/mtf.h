@@ -3,6 +3,7 @@
 #ifndef MTF_MTF_H
 #define MTF_MTF_H
 
+#include "mtf/gradient.h"
 #include "mtf/graph.h"
 #include "mtf/mesh.h"
 #include "mtf/nn.h"

@@ -68,6 +68,30 @@ mtf_tensor *mtf_feed_forward(mtf_tensor *x, mtf_tensor *wi, mtf_tensor *wo, mtf_
 mtf_tensor *mtf_attention(mtf_tensor *q, mtf_tensor *k, mtf_tensor *v, mtf_tensor *bias,
                           const char *memory, const char *d_kv, double dropout);
 
+/* ---- reversible residual layers ---- */
+
+/* Two streams of activations, and what carries them back when gradients are taken. */
+typedef struct mtf_reversible {
+    mtf_tensor *x1, *x2;
+    mtf_tensor *back1, *back2; /* of the shapes of x1 and x2; for the functions below alone */
+} mtf_reversible;
+
+/* A layer that a reversible stack is made of: the result has the shape and type of x. It reads
+ * variables that were made before, and makes none. */
+typedef mtf_tensor *mtf_layer_fn(void *context, mtf_tensor *x);
+
+/* Residual layers that keep no activations for the backward pass: it computes those below from
+ * those above, and `f` again (Gomez et al., 2017, "The reversible residual network"). So the memory
+ * of activations does not grow with the depth. Dropout inside of `f` is the same in both passes;
+ * the reconstructed activations differ by rounding.
+ *   begin: both streams are x.
+ *   layer: (x1, x2) becomes (x2, x1 + f(x2)); `f` is called once, at once.
+ *   end: x1 + x2.
+ * Layers of attention and feed-forward in turn are the stack of the Reformer. */
+mtf_reversible mtf_reversible_begin(mtf_tensor *x);
+mtf_reversible mtf_reversible_layer(mtf_reversible s, mtf_layer_fn *f, void *context);
+mtf_tensor *mtf_reversible_end(mtf_reversible s);
+
 /* ---- loss ---- */
 
 /* 1 where the i32 target is a real token (>= 0), else 0. Shape of targets; of any type. */
@@ -85,7 +109,10 @@ typedef struct mtf_transformer_options {
     int64_t length; /* the longest sequence: rows of the table of positions */
     double dropout; /* in [0, 1): of the embedding, attention weights, each sublayer's result */
     mtf_activation activation;
-    bool tied;                           /* the softmax weights are the embedding table */
+    bool tied; /* the softmax weights are the embedding table */
+    /* The backward pass computes every n-th layer again instead of keeping what it needs of it; 1
+     * means all layers, 0 none. Numbers stay the same. */
+    int64_t recompute;
     mtf_dtype dtype;                     /* of activations */
     const mtf_variable_types *variables; /* NULL: mtf_variable_types_for(dtype) */
 } mtf_transformer_options;
@@ -122,7 +149,7 @@ typedef struct mtf_transformer_tensors {
 } mtf_transformer_tensors;
 
 /* Makes the variables, under the current scope. NULL after an error: a size below 1, a wrong type
- * or dropout. */
+ * or dropout, recompute below 0. */
 mtf_transformer *mtf_transformer_variables(mtf_graph *g, const mtf_transformer_options *o);
 
 /* Builds the model for `batch` sequences of `length` tokens, at most the options' length; dropout

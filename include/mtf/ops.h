@@ -149,6 +149,20 @@ mtf_tensor *mtf_reduce_mean(mtf_tensor *x, mtf_shape output); /* f32, f64 */
 /* The gradient is shared equally among tied elements. NaN wins. */
 mtf_tensor *mtf_reduce_max(mtf_tensor *x, mtf_shape output);
 mtf_tensor *mtf_reduce_min(mtf_tensor *x, mtf_shape output);
+/* Are all, is any of the flags of x set over the dims that `output` lacks. bool. */
+mtf_tensor *mtf_reduce_all(mtf_tensor *x, mtf_shape output);
+mtf_tensor *mtf_reduce_any(mtf_tensor *x, mtf_shape output);
+/* The first element along `dim`: x's dims without it. Any type. */
+mtf_tensor *mtf_reduce_first(mtf_tensor *x, const char *dim);
+/* Groups of `size` neighbours along `dim`, each reduced to one element (by mtf_reduce_mean,
+ * mtf_reduce_max, ...), or to its first: `dim` is as many times smaller; `size` divides it. */
+typedef mtf_tensor *mtf_pool_fn(mtf_tensor *x, mtf_shape output);
+mtf_tensor *mtf_pool_1d(mtf_tensor *x, const char *dim, int64_t size, mtf_pool_fn *reduce);
+mtf_tensor *mtf_stride_1d(mtf_tensor *x, const char *dim, int64_t size);
+/* Running sums along `dim`: out[.., i, ..] is the sum of x[.., j, ..] over all j <= i, with
+ * `exclusive` j < i; with `reverse` j >= i, or j > i. Where `dim` is split the sums of blocks are
+ * gathered. f32, f64, i32. */
+mtf_tensor *mtf_cumsum(mtf_tensor *x, const char *dim, bool exclusive, bool reverse);
 /* log(sum(exp(x))) without overflow. f32, f64. */
 mtf_tensor *mtf_reduce_logsumexp(mtf_tensor *x, mtf_shape output);
 /* Along the one dim called `dim`; shape of x. f32, f64. */
@@ -165,9 +179,84 @@ mtf_tensor *mtf_transpose(mtf_tensor *x, mtf_shape shape);
 mtf_tensor *mtf_reshape(mtf_tensor *x, mtf_shape shape);
 /* x with its dim `from` called `to`. */
 mtf_tensor *mtf_rename(mtf_tensor *x, const char *from, const char *to);
+
+/* ---- other elements of a dim; any type. All of these work over dims that are split: each element
+ * travels straight to the processor that needs it. ---- */
+
+/* out[.., i, ..] = x[.., begin + i, ..] for i in [0, size) along `dim`; the elements must exist. */
+mtf_tensor *mtf_slice(mtf_tensor *x, const char *dim, int64_t begin, int64_t size);
+/* x with `before` zeros in front and `after` behind along `dim`; neither may be negative. */
+mtf_tensor *mtf_pad(mtf_tensor *x, const char *dim, int64_t before, int64_t after);
+
+/* The same along n dims, one after the other. */
+typedef struct mtf_window {
+    const char *dim;
+    int64_t begin, size;
+} mtf_window;
+mtf_tensor *mtf_slice_dims(mtf_tensor *x, int n, const mtf_window *w);
+typedef struct mtf_padding {
+    const char *dim;
+    int64_t before, after;
+} mtf_padding;
+mtf_tensor *mtf_pad_dims(mtf_tensor *x, int n, const mtf_padding *p);
+
+/* n tensors (at least one) one behind the other along `dim`. One type, and but for the size of
+ * `dim` one shape, dims in one order. */
+mtf_tensor *mtf_concat(int n, mtf_tensor *const *xs, const char *dim);
+/* Cuts x along `dim` into n parts of the given sizes, which add up to the dim's; with NULL into
+ * equal ones, n then divides its size. Fills parts[0 .. n-1], with NULL after an error. */
+void mtf_split(mtf_tensor *x, const char *dim, int n, const int64_t *sizes, mtf_tensor **parts);
+/* n tensors (at least one) of one type and shape side by side along a new dim of size n, which
+ * stands at place `axis` of the result; -1 is the last place. */
+mtf_tensor *mtf_stack(int n, mtf_tensor *const *xs, const char *dim, int axis);
+/* The elements of x along `dim`, without that dim: as many parts as it has elements. */
+void mtf_unstack(mtf_tensor *x, const char *dim, mtf_tensor **parts);
+
 /* out[.., i, ..] = x[.., i - offset, ..] along `dim`; zeros come in, or with `wrap` the other end.
- */
+ * Any offset. Only what crosses from one block to another travels. */
 mtf_tensor *mtf_shift(mtf_tensor *x, const char *dim, int64_t offset, bool wrap);
+/* Likewise with an i32 offset for every index of some other dims of x. `dim` is gathered where it
+ * is split; the work is in proportion to the result. */
+mtf_tensor *mtf_dynamic_shift(mtf_tensor *x, mtf_tensor *offset, const char *dim, bool wrap);
+/* A dim that is laid out as `blocks` of `block` elements each: every block with the `left` elements
+ * in front of it and the `right` ones behind it, from as many neighbouring blocks as that takes;
+ * what is beyond the ends is zero, or with `wrap` the other end. `block` has size + left + right
+ * elements. Where `blocks` is split only the margins travel. `left` and `right` may be 0. */
+mtf_tensor *mtf_halo_exchange(mtf_tensor *x, const char *blocks, const char *block, int64_t left,
+                              int64_t right, bool wrap);
+
+/* ---- order; f32, f64, i32. NaN is above all numbers, and of equal elements the one with the
+ * lowest index comes first, on every layout. Where `dim` is split every processor chooses from its
+ * block and only what it chose is gathered. ---- */
+
+/* The k.size largest elements of x along `dim`, the largest first, or the smallest, the smallest
+ * first: the dims of x without `dim`, then k, whose name x does not use; 1 <= k.size <= size of
+ * `dim`. *values has the type of x and its gradient; *indices is i32. Either may be NULL. */
+void mtf_top_k(mtf_tensor *x, const char *dim, mtf_dim k, bool smallest, mtf_tensor **values,
+               mtf_tensor **indices);
+/* The i32 index of the largest, of the smallest element along `dim`: x's dims without `dim`. */
+mtf_tensor *mtf_argmax(mtf_tensor *x, const char *dim);
+mtf_tensor *mtf_argmin(mtf_tensor *x, const char *dim);
+/* The n-th largest, smallest element along `dim`, counted from 0: x's dims without `dim`. */
+mtf_tensor *mtf_nth_largest(mtf_tensor *x, const char *dim, int64_t n);
+mtf_tensor *mtf_nth_smallest(mtf_tensor *x, const char *dim, int64_t n);
+/* x sorted along `dim`, and in *indices (may be NULL) where its elements stood. Shape of x. */
+mtf_tensor *mtf_sort(mtf_tensor *x, const char *dim, bool descending, mtf_tensor **indices);
+
+/* How to draw from logits. */
+typedef struct mtf_sampling {
+    double temperature; /* logits are divided by it; 0: always the largest */
+    int64_t top_k;      /* only the k largest can be drawn; 0: all. Ties to the lowest index */
+    double top_p; /* only the largest, until they have this probability together; 0 or 1: all */
+} mtf_sampling;
+
+/* An i32 index along `dim`, drawn with the probabilities softmax(logits / temperature) among those
+ * that the options leave (first top_k, then top_p of what is left): logits' dims without `dim`. The
+ * stream of the draw is that of its path, as for random tensors; the same on every layout. f32,
+ * f64.
+ */
+mtf_tensor *mtf_sample(mtf_tensor *logits, const char *name, const char *dim,
+                       const mtf_sampling *o);
 
 /* ---- indexing; indices are i32 ---- */
 

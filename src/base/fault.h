@@ -52,6 +52,8 @@
     F(FAULT_STATE_SWAP, "state_swap")                                                              \
     F(FAULT_SHARE_ATTRIBUTES, "share_attributes")                                                  \
     F(FAULT_COPY_SHARED, "copy_shared")                                                            \
+    F(FAULT_SHARE_RECOMPUTED, "share_recomputed")                                                  \
+    F(FAULT_SCHEDULE_HOIST, "schedule_hoist")                                                      \
     F(FAULT_SHUFFLE_RANK, "shuffle_rank")                                                          \
     F(FAULT_GATHER_BASE, "gather_base")                                                            \
     F(FAULT_SLICE_BASE, "slice_base")                                                              \
@@ -63,7 +65,7 @@
     F(FAULT_VERIFY_TAIL, "verify_tail")                                                            \
     F(FAULT_VERIFY_PENDING, "verify_pending")                                                      \
     F(FAULT_RESHARD_USES, "reshard_uses")                                                          \
-    F(FAULT_CHUNK_START, "chunk_start")                                                            \
+    F(FAULT_WINDOW_START, "window_start")                                                          \
     F(FAULT_CHUNK_LOST, "chunk_lost")                                                              \
     F(FAULT_SUM_ORDER, "sum_order")                                                                \
     F(FAULT_MOVE_LIMIT, "move_limit")

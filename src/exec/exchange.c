@@ -13,24 +13,25 @@ static bool hosted(const mtf_session *s, int64_t proc)
     return proc >= s->first && proc < s->first + s->nhosted;
 }
 
-static void add_link(exchange_list *l, int64_t *cap, int64_t src, int64_t dst, exchange_pair pair)
+static void add_link(exchange_list *l, int64_t *cap, exchange_link link)
 {
     mem_grow((void **)&l->link, l->n, cap, sizeof *l->link);
-    l->link[l->n++] = (exchange_link){.src = (int)src, .dst = (int)dst, .pair = pair, .offset = -1};
+    l->link[l->n++] = link;
 }
 
 /* Pairs ordered by source, then destination: the order in which messages match. */
-static void list_links(const mtf_session *s, const exchange *x, exchange_list *l)
+static void list_links(const mtf_session *s, const exchange *x, int operand, exchange_list *l,
+                       int64_t *cap)
 {
-    int64_t cap = 0;
     for (int64_t src = 0; src < x->mesh->processors; src++)
         for (int64_t dst = 0; dst < x->mesh->processors; dst++) {
             if (!(hosted(s, src) || hosted(s, dst)) || !exchange_serves(x, src, dst)) continue;
-            exchange_pair p = exchange_meet(x, src, dst);
-            if (p.elements)
-                add_link(l, &cap, src, dst, p);
+            exchange_link k = {.src = (int)src, .dst = (int)dst, .operand = operand, .offset = -1};
+            k.pair = exchange_meet(x, src, dst);
+            if (k.pair.elements)
+                add_link(l, cap, k);
             else
-                exchange_pair_free(&p);
+                exchange_pair_free(&k.pair);
         }
 }
 
@@ -52,11 +53,13 @@ static void place_messages(const mtf_session *s, exchange_list *l, int64_t size)
 
 void exchange_bind(const mtf_session *s, bound *b, exec_step *t)
 {
-    const value *from = t->instr->in[0];
-    const exchange x = instr_exchange(b->p, t->instr);
+    int64_t cap = 0;
     t->exchange = arena_alloc(b->mem, sizeof *t->exchange);
-    list_links(s, &x, t->exchange);
-    place_messages(s, t->exchange, mtf_dtype_size(from->dtype));
+    for (int k = 0; k < t->instr->nin; k++) {
+        const exchange x = instr_exchange(b->p, t->instr, k);
+        list_links(s, &x, k, t->exchange, &cap);
+    }
+    place_messages(s, t->exchange, mtf_dtype_size(t->instr->in[0]->dtype));
 }
 
 void exchange_unbind(exec_step *t)
@@ -107,7 +110,7 @@ static void copy_links(void *ctx, int64_t begin, int64_t end, int worker)
     for (int64_t i = begin; i < end; i++) {
         const exchange_link *k = &c->t->exchange->link[i];
         if (k->offset >= 0) continue;
-        transfer t = {.from = block_of(c->s, &c->t->in[0], k->src),
+        transfer t = {.from = block_of(c->s, &c->t->in[k->operand], k->src),
                       .to = block_of(c->s, &c->t->out[0], k->dst),
                       .size = mtf_dtype_size(c->t->in[0].dtype)};
         exchange_walk(&k->pair, copy_run, &t);
@@ -116,7 +119,7 @@ static void copy_links(void *ctx, int64_t begin, int64_t end, int worker)
 
 static void pack(const mtf_session *s, const exec_step *t, const exchange_link *k, char *message)
 {
-    transfer c = {.from = block_of(s, &t->in[0], k->src),
+    transfer c = {.from = block_of(s, &t->in[k->operand], k->src),
                   .to = message,
                   .size = mtf_dtype_size(t->in[0].dtype),
                   .packs = true};
@@ -155,8 +158,32 @@ static void send_messages(mtf_session *s, const exec_step *t)
             unpack(s, t, &l->link[i], (const char *)s->scratch[0] + l->link[i].offset);
 }
 
-void exchange_run(mtf_session *s, const exec_step *t)
+/* The own block is [outer, n, inner]; of the n, those that no operand has are zero. */
+static void clear_gap(const mtf_session *s, const bound *b, const exec_step *t, int h)
 {
+    const instr *i = t->instr;
+    const step_view *v = &t->out[0];
+    int64_t outer = 1, inner = mtf_dtype_size(v->dtype);
+    for (int d = 0; d < i->dim; d++)
+        outer *= bound_block(b, h, v->cls[d])->local;
+    for (int d = i->dim + 1; d < v->rank; d++)
+        inner *= bound_block(b, h, v->cls[d])->local;
+    const kernel_dim *own = bound_block(b, h, v->cls[i->dim]);
+    const int64_t n = own->local, first = -i->start - own->offset;
+    const int64_t before = first < 0 ? 0 : first < n ? first : n;
+    const int64_t last = first + window_length(i), end = last < before ? before : last;
+    for (int64_t o = 0; o < outer; o++) {
+        char *block = session_memory(s, h, v->offset) + o * n * inner;
+        memset(block, 0, (size_t)(before * inner));
+        if (end < n) memset(block + end * inner, 0, (size_t)((n - end) * inner));
+    }
+}
+
+void exchange_run(mtf_session *s, const bound *b, const exec_step *t)
+{
+    if (t->instr->kind == INSTR_WINDOW && window_has_gap(t->instr))
+        for (int h = 0; h < s->nhosted; h++)
+            clear_gap(s, b, t, h);
     copies c = {.s = s, .t = t};
     pool_for(s->pool, t->exchange->n, 1, copy_links, &c);
     if (session_processes(s) > 1) send_messages(s, t);

@@ -236,7 +236,7 @@ void session_execute(mtf_session *s, const bound *b)
             if (t->instr->kind == INSTR_ALL_REDUCE)
                 all_reduce(s, b, t);
             else if (instr_exchanges(t->instr))
-                exchange_run(s, t);
+                exchange_run(s, b, t);
             else
                 move_blocks(s, b, t);
             i++;

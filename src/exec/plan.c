@@ -84,8 +84,12 @@ static bool same_block(const value *a, const value *b)
 
 static bool same_exchange(const instr *a, const instr *b)
 {
-    return a->kind == b->kind && a->dim == b->dim && a->start == b->start &&
-           same_block(a->in[0], b->in[0]) && same_block(a->out[0], b->out[0]);
+    if (a->kind != b->kind || a->nin != b->nin || a->dim != b->dim || a->start != b->start ||
+        a->period != b->period)
+        return false;
+    for (int k = 0; k < a->nin; k++)
+        if (!same_block(a->in[k], b->in[k])) return false;
+    return same_block(a->out[0], b->out[0]);
 }
 
 /* Messages lie one behind the other, those to send and those that arrive. */
@@ -93,8 +97,11 @@ static int64_t exchange_scratch(const mtf_program *p, const instr *i, known *k)
 {
     for (int64_t n = 0; n < k->n; n++)
         if (same_exchange(k->list[n].i, i)) return k->list[n].bytes;
-    const exchange x = instr_exchange(p, i);
-    const int64_t elements = exchange_traffic(&x) / (FAULT(FAULT_PLAN_EXCHANGE) ? 2 : 1);
+    int64_t elements = 0;
+    for (int in = 0; in < i->nin; in++) {
+        const exchange x = instr_exchange(p, i, in);
+        elements += exchange_traffic(&x) / (FAULT(FAULT_PLAN_EXCHANGE) ? 2 : 1);
+    }
     mem_grow((void **)&k->list, k->n, &k->cap, sizeof *k->list);
     k->list[k->n].i = i;
     return k->list[k->n++].bytes = elements * mtf_dtype_size(i->in[0]->dtype);

@@ -27,7 +27,7 @@ typedef struct step_view {
 /* The exchange of one instruction as this process sees it: every pair of processors that share
  * elements and of which one is hosted here. */
 typedef struct exchange_link {
-    int src, dst;
+    int src, dst, operand;
     exchange_pair pair;
     int64_t offset; /* of its message in the scratch of the hosted end; -1: both ends are here */
 } exchange_link;
@@ -88,7 +88,7 @@ void session_execute(mtf_session *s, const bound *b);
 /* exchange.c: lists who gives what to whom, with places in scratch for messages; runs it. */
 void exchange_bind(const mtf_session *s, bound *b, exec_step *t);
 void exchange_unbind(exec_step *t);
-void exchange_run(mtf_session *s, const exec_step *t);
+void exchange_run(mtf_session *s, const bound *b, const exec_step *t);
 
 /* The block of dim class `cls` on hosted processor h. */
 static inline const kernel_dim *bound_block(const bound *b, int h, int cls)

@@ -24,6 +24,7 @@ void mtf_graph_free(mtf_graph **handle)
     mem_free(g->uses);
     mem_free(g->streams);
     mem_free(g->scopes);
+    mem_free(g->region);
     mem_free(g);
     *handle = NULL;
 }
@@ -48,7 +49,7 @@ static mtf_node *make_node(mtf_graph *g, arena *mem, const op *row, const char *
 {
     mtf_node *n = arena_alloc(mem, sizeof *n);
     *n = (mtf_node){.op = row, .graph = g, .id = -1, .name = name, .nin = nin};
-    n->nout = row->nout ? row->nout : 1;
+    n->nout = row->nout < 0 ? *(const int *)attr : row->nout ? row->nout : 1;
     n->in = arena_alloc(mem, sizeof *n->in * (size_t)(nin ? nin : 1));
     for (int i = 0; i < nin; i++)
         n->in[i] = in[i];
@@ -60,10 +61,18 @@ static mtf_node *make_node(mtf_graph *g, arena *mem, const op *row, const char *
     return n;
 }
 
-/* One name may have only one size in one operation; views of memory are the exception. */
+/* Does a kernel of its own work on all operands at once? Views of memory with a lowering of their
+ * own do not. */
+static bool is_work(const op *row)
+{
+    return !(row->lower && (row->traits & TRAIT_VIEW));
+}
+
+/* One name may have only one size in one operation; rows that move or view elements are exceptions.
+ */
 static bool sizes_agree(mtf_graph *g, const mtf_node *n)
 {
-    if (n->op->lower && (n->op->traits & TRAIT_VIEW)) return true;
+    if (!is_work(n->op) || (n->op->traits & TRAIT_RESIZES)) return true;
     for (int i = 0; i < n->nin; i++)
         for (int j = 0; j < i; j++)
             for (int d = 0; d < n->in[i]->shape.rank; d++) {
@@ -93,7 +102,7 @@ static bool inputs_usable(mtf_graph *g, const op *row, int nin, mtf_tensor *cons
             return false;
         }
     }
-    if (nin > KERNEL_MAX_IN) {
+    if (nin > KERNEL_MAX_IN && is_work(row)) {
         graph_fail(g, "%s: %d operands; at most %d are possible", row->name, nin, KERNEL_MAX_IN);
         return false;
     }
@@ -113,8 +122,9 @@ static bool infer(mtf_graph *g, mtf_node *n)
                    n->op->name, n->name, (int)n->out[i].dtype);
         return false;
     }
-    return op_space(n, dims) >= 0 || graph_fail(g, "%s '%s': more than %d dims in one operation",
-                                                n->op->name, n->name, KERNEL_MAX_SPACE);
+    return !is_work(n->op) || op_space(n, dims) >= 0 ||
+           graph_fail(g, "%s '%s': more than %d dims in one operation", n->op->name, n->name,
+                      KERNEL_MAX_SPACE);
 }
 
 mtf_tensor *graph_add(mtf_graph *g, const op *row, const char *name, int nin, mtf_tensor *const *in,
@@ -124,6 +134,8 @@ mtf_tensor *graph_add(mtf_graph *g, const op *row, const char *name, int nin, mt
     const char *path = graph_unique_name(g, name ? name : row->name);
     mtf_node *n = make_node(g, g->mem, row, path, nin, in, attr);
     if (!infer(g, n)) return NULL;
+    n->region = g->open ? (int)g->nregions : 0;
+    n->copy = g->copy;
     mem_grow((void **)&g->node, g->nnodes, &g->nodes_cap, sizeof(mtf_node *));
     n->id = (int)g->nnodes;
     g->node[g->nnodes++] = n;
@@ -141,6 +153,7 @@ mtf_node *graph_detached(mtf_graph *g, arena *mem, const op *row, const mtf_node
                          mtf_tensor *const *in, const void *attr)
 {
     mtf_node *n = make_node(g, mem, row, origin->name, nin, in, attr);
+    n->copy = origin->copy;
     const bool ok = infer(g, n);
     MTF_CHECK(ok, "lowering '%s': %s", origin->name, g->err.text);
     return n;

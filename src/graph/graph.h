@@ -27,7 +27,15 @@ struct mtf_node {
     mtf_tensor **in;
     mtf_tensor *out; /* array of nout */
     void *attr;      /* op->attr_size bytes */
+    int region;      /* the recompute region that it was built in; 0: none */
+    int copy;        /* the recomputation that it is part of; 0: none (graph/copies.h) */
 };
+
+/* Nodes that a backward pass computes again instead of keeping them: those from `begin` to before
+ * `end`; -1: the region is still open. */
+typedef struct region {
+    int64_t begin, end;
+} region;
 
 struct mtf_graph {
     arena *mem;
@@ -43,6 +51,10 @@ struct mtf_graph {
     int64_t *streams;       /* likewise: how often a random stream took it */
     const char *batch_name; /* the dim that microbatches cut, or NULL (mtf_graph_set_batch) */
     int64_t batch_full;     /* its size in the full batch */
+    region *region;         /* region[r - 1] is that of nodes whose `region` is r */
+    int64_t nregions, regions_cap;
+    int open;          /* calls of mtf_recompute_begin that wait for their end */
+    int copy, ncopies; /* what new nodes are part of; how many recomputations there are */
 };
 
 /* The one pointer for a name in this graph; NULL is a name that no dim has. */
@@ -50,6 +62,9 @@ const char *graph_intern(mtf_graph *g, const char *name);
 
 /* The path for a node: scope + name, made unique with _1, _2, ... */
 const char *graph_unique_name(mtf_graph *g, const char *name);
+
+/* What is behind the last slash of a path. */
+const char *graph_base_name(const char *path);
 
 /* The path of a random stream: likewise, but among streams only and since the last
  * mtf_graph_repeat_streams. */
@@ -79,6 +94,8 @@ mtf_graph *graph_of(int n, mtf_tensor *const *ts);
 /* "[batch=8 io=4]" in one of a few static buffers of the thread. */
 const char *shape_text(const mtf_shape *s);
 bool shape_equal(const mtf_shape *a, const mtf_shape *b);
+/* `base`, or base_1, base_2, ...: a name that no dim of `s` has. */
+const char *shape_fresh_name(mtf_graph *g, const mtf_shape *s, const char *base);
 /* Position of an interned name, or -1. */
 int shape_find(const mtf_shape *s, const char *interned);
 

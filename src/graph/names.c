@@ -69,6 +69,12 @@ static const char *take_name(mtf_graph *g, const char *name, bool streams)
     return unique;
 }
 
+const char *graph_base_name(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    return slash ? slash + 1 : path;
+}
+
 const char *graph_unique_name(mtf_graph *g, const char *name)
 {
     return take_name(g, name, false);

@@ -73,6 +73,12 @@ static void print_field(const op_field *f, const void *attr, FILE *out)
     case FIELD_SHAPE:
         fputs(shape_text(p), out);
         break;
+    case FIELD_LIST: {
+        const op_list *l = p;
+        for (int64_t i = 0; i < l->n; i++)
+            fprintf(out, "%s%" PRId64, i ? "," : "", l->at[i]);
+        break;
+    }
     }
 }
 
@@ -90,7 +96,7 @@ static size_t field_size(field_kind kind)
         [FIELD_INT] = sizeof(int),         [FIELD_I64] = sizeof(int64_t),
         [FIELD_U64] = sizeof(uint64_t),    [FIELD_F64] = sizeof(double),
         [FIELD_NAME] = sizeof(char *),     [FIELD_DTYPE] = sizeof(mtf_dtype),
-        [FIELD_SHAPE] = sizeof(mtf_shape),
+        [FIELD_SHAPE] = sizeof(mtf_shape), [FIELD_LIST] = sizeof(op_list),
     };
     return size[kind];
 }

@@ -8,7 +8,14 @@
 #include "graph/graph.h"
 
 /* What a dim of the iteration space means for a result that is cut along it (DESIGN 4). */
-typedef enum role { ROLE_MAP, ROLE_SUM, ROLE_MAX, ROLE_MIN, ROLE_WHOLE } role;
+typedef enum role {
+    ROLE_MAP,
+    ROLE_SUM,
+    ROLE_MAX,
+    ROLE_MIN,
+    ROLE_WHOLE,
+    ROLE_MOVE, /* elements change places along it, between processors too: rows with `lower` only */
+} role;
 
 enum {
     TRAIT_TILE = 1 << 0,    /* one function over a tile; every dim is MAP */
@@ -21,6 +28,7 @@ enum {
     TRAIT_NO_GRAD = 1 << 7, /* stops gradients */
     TRAIT_INDEX = 1 << 8, /* a tile that asks for the global index; attr begins with tile_origin */
     TRAIT_COMPOSED = 1 << 9, /* no node has this row: it holds the samples of a composition */
+    TRAIT_RESIZES = 1 << 10, /* a dim may have several sizes in one node */
 };
 
 /* How an attribute is printed, compared and hashed. */
@@ -32,7 +40,14 @@ typedef enum field_kind {
     FIELD_NAME,  /* const char *, interned or NULL */
     FIELD_DTYPE, /* mtf_dtype */
     FIELD_SHAPE, /* mtf_shape with interned names */
+    FIELD_LIST,  /* op_list */
 } field_kind;
+
+/* A few numbers; those behind the n-th are 0. */
+typedef struct op_list {
+    int64_t n;
+    int64_t at[KERNEL_MAX_IN];
+} op_list;
 
 typedef struct op_field {
     const char *name;
@@ -52,7 +67,7 @@ struct op {
     const char *name; /* as printed */
     const char *doc;  /* one line: the index formula */
     int nin;          /* operands; -1: any number, at least one */
-    int nout;         /* results; 0 means 1 */
+    int nout;         /* results; 0 means 1, -1 as many as the int that attr begins with */
     unsigned traits;
     size_t attr_size;
     const op_field *fields; /* ends with a NULL name; NULL: no attributes */
@@ -102,6 +117,10 @@ mtf_dtype graph_master_type(const mtf_tensor *variable);
 /* The sum of two gradients of one tensor; implemented beside `add`. */
 mtf_tensor *graph_add_gradients(mtf_tensor *a, mtf_tensor *b);
 
+/* What a recomputation reads in the place of `t`: the same value, under a name of its own. NULL
+ * gives NULL. */
+mtf_tensor *graph_recompute_input(const char *name, mtf_tensor *t);
+
 /* Attributes as " key=value ..." into f; equality; hash. */
 void op_print_attr(const op *row, const void *attr, FILE *f);
 bool op_equal_attr(const op *row, const void *a, const void *b);
@@ -112,11 +131,24 @@ uint64_t op_hash_attr(const op *row, const void *attr);
 bool lower_generic(lowering *l, mtf_node *n);
 /* The elements of input 0 in row-major order under the shape of output 0. */
 bool lower_reshape(lowering *l, mtf_node *n);
+/* Output o of the node: of its operands, one behind the other along the dim called `dim`, the
+ * elements from `start` on, as many as the output has. Where there is none zero comes in, or with
+ * `wrap` the other end. Blocks of the dim are exchanged; every element moves once at most. */
+bool lower_window(lowering *l, mtf_node *n, int o, const char *dim, int64_t start, bool wrap);
 /* Partitions a detached node whose inputs are tensors of `n` or of earlier detached nodes. Its
  * result may have two dims that the layout cuts over one axis: it then lies where that is cheapest.
  * NULL after storing an error. */
 mtf_tensor *lower_node(lowering *l, const mtf_node *n, const op *row, int nin,
                        mtf_tensor *const *in, const void *attr);
+/* For rows that do with a summary of every block of a cut dim. The parts that the layout cuts `d`
+ * into; a name for the dim of the summaries. */
+int64_t lower_parts(lowering *l, const mtf_dim *d);
+const char *lower_blocks_name(lowering *l, const mtf_dim *d);
+/* A detached node of `row` on each block of x as it is cut at home. Its results lack `dim` and have
+ * the dim `blocks` instead, with equally many elements from each block, cut as `dim` was. NULL
+ * after storing an error. */
+mtf_tensor *lower_blocks(lowering *l, const mtf_node *n, const op *row, mtf_tensor *x,
+                         const void *attr, const char *dim, const char *blocks);
 /* Output i of the node is the detached tensor t. */
 void lower_same(lowering *l, const mtf_node *n, int i, const mtf_tensor *t);
 /* Local elements of a dim on the largest processor. */

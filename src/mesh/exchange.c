@@ -61,31 +61,38 @@ static bool as_many_parts(const exchange *x)
     return true;
 }
 
+static void describe_sides(exchange *x, const mtf_mesh *m, const mtf_shape *old_shape,
+                           const split *old_split, const mtf_shape *new_shape,
+                           const split *new_split)
+{
+    *x = (exchange){.mesh = m, .shape = {*old_shape, *new_shape}, .window = {.dim = -1}};
+    memcpy(x->split[0], old_split, sizeof *old_split * (size_t)old_shape->rank);
+    memcpy(x->split[1], new_split, sizeof *new_split * (size_t)new_shape->rank);
+    x->used = used_by(old_split, old_shape->rank);
+    x->lost = only_axes(old_split, old_shape->rank, used_by(new_split, new_shape->rank));
+    x->gained = only_axes(new_split, new_shape->rank, x->used);
+}
+
 void exchange_describe(exchange *x, const mtf_mesh *m, const mtf_shape *old_shape,
                        const split *old_split, const mtf_shape *new_shape, const split *new_split)
 {
-    *x = (exchange){.mesh = m, .shape = {*old_shape, *new_shape}, .chunk_dim = -1};
-    memcpy(x->split[0], old_split, sizeof *old_split * (size_t)old_shape->rank);
-    memcpy(x->split[1], new_split, sizeof *new_split * (size_t)new_shape->rank);
     MTF_CHECK(mtf_shape_size(old_shape) == mtf_shape_size(new_shape),
               "an exchange between tensors of different sizes");
-    x->used = used_by(old_split, old_shape->rank);
+    describe_sides(x, m, old_shape, old_split, new_shape, new_split);
     x->permutes = as_many_parts(x);
-    x->lost = only_axes(old_split, old_shape->rank, used_by(new_split, new_shape->rank));
-    x->gained = only_axes(new_split, new_shape->rank, x->used);
     cut_groups(x);
 }
 
-void exchange_describe_chunk(exchange *x, const mtf_mesh *m, const mtf_shape *shape,
-                             const split *old_split, const split *new_split, int dim, int64_t start,
-                             int64_t size)
+void exchange_describe_window(exchange *x, const mtf_mesh *m, const mtf_shape *old_shape,
+                              const split *old_split, const mtf_shape *new_shape,
+                              const split *new_split, window w)
 {
-    exchange_describe(x, m, shape, old_split, shape, new_split);
-    MTF_CHECK(new_split[dim].n == 0, "a part of a dim that is cut");
-    x->permutes = false;
-    x->chunk_dim = dim;
-    x->chunk_start = start;
-    x->chunk_size = size;
+    MTF_CHECK(old_shape->rank == new_shape->rank, "a window between tensors of different ranks");
+    describe_sides(x, m, old_shape, old_split, new_shape, new_split);
+    x->window = w;
+    if (FAULT(FAULT_WINDOW_START)) x->window.start = 0;
+    for (int d = 0; d < old_shape->rank; d++)
+        add_group(x, d, 1, d, 1);
 }
 
 /* Does `src` agree with `dst` on the axes that are not in `mask`? */
@@ -145,10 +152,6 @@ static block block_of(const exchange *x, int g, int side, int64_t proc)
         b.size[d] = x->shape[side].dim[dim].size;
         b.lo[d] = block_start(b.size[d], parts, part);
         b.n[d] = block_start(b.size[d], parts, part + 1) - b.lo[d];
-        if (side == 1 && dim == x->chunk_dim) {
-            b.lo[d] = FAULT(FAULT_CHUNK_START) ? 0 : x->chunk_start;
-            b.n[d] = x->chunk_size;
-        }
         b.elements *= b.n[d];
         if (b.n[d] != b.size[d]) b.cut = d;
     }
@@ -210,12 +213,45 @@ static void add_piece(exchange_piece **list, int64_t *n, int64_t *cap, exchange_
     (*list)[(*n)++] = p;
 }
 
+static int64_t floor_div(int64_t a, int64_t b)
+{
+    return a / b - (a % b < 0);
+}
+
+static int64_t max(int64_t a, int64_t b)
+{
+    return a > b ? a : b;
+}
+
+/* The dim of the window: element j of the new block is j + start of the old dim, and with a period
+ * whatever lies a multiple of it from there. */
+static int64_t meet_window(const window *w, const block *src, const block *dst,
+                           exchange_piece **list)
+{
+    const int64_t a = src->lo[0], a_end = a + src->n[0];
+    const int64_t first = dst->lo[0] + w->start, end = first + dst->n[0];
+    int64_t n = 0, cap = 0, from = 0, to = 0; /* how many periods further back */
+    if (w->period) {
+        from = floor_div(first - (a_end - 1), w->period);
+        to = floor_div(end - 1 - a, w->period);
+    }
+    for (int64_t k = from; k <= to; k++) {
+        const int64_t back = k * w->period, lo = max(a, first - back);
+        const int64_t hi = a_end < end - back ? a_end : end - back;
+        if (lo < hi)
+            add_piece(list, &n, &cap, (exchange_piece){lo - a, lo + back - first, hi - lo});
+    }
+    return n;
+}
+
 /* Walks the runs of the new block and asks for each stretch whether the old block has it. */
-static int64_t meet_group(const block *src, const block *dst, exchange_piece **list)
+static int64_t meet_group(const exchange *x, int g, const block *src, const block *dst,
+                          exchange_piece **list)
 {
     int64_t n = 0, cap = 0;
     *list = NULL;
     if (src->elements == 0 || dst->elements == 0) return 0;
+    if (g == x->window.dim) return meet_window(&x->window, src, dst, list);
     for (int64_t r = 0; r < dst->elements / dst->run; r++) {
         const int64_t start = run_start(dst, r);
         for (int64_t i = 0, length; i < dst->run; i += length) {
@@ -238,7 +274,7 @@ exchange_pair exchange_meet(const exchange *x, int64_t src, int64_t dst)
     for (int g = x->ngroups - 1; g >= 0; g--) {
         const block a = block_of(x, g, 0, src), b = block_of(x, g, 1, dst);
         int64_t elements = 0;
-        p.count[g] = p.elements ? meet_group(&a, &b, &p.list[g]) : 0;
+        p.count[g] = p.elements ? meet_group(x, g, &a, &b, &p.list[g]) : 0;
         for (int64_t i = 0; i < p.count[g]; i++)
             elements += p.list[g][i].n;
         const bool whole = p.count[g] == 1 && elements == a.elements && elements == b.elements;
@@ -285,19 +321,33 @@ void exchange_walk(const exchange_pair *p, exchange_fn *fn, void *ctx)
         walk(p, 0, 0, 0, fn, ctx);
 }
 
+static int64_t shared_in_group(const exchange *x, int g, const block *a, const block *b)
+{
+    exchange_piece *list;
+    int64_t elements = 0;
+    const int64_t n = meet_group(x, g, a, b, &list);
+    for (int64_t i = 0; i < n; i++)
+        elements += list[i].n;
+    mem_free(list);
+    return elements;
+}
+
+/* Elements of a new block of a group that the old shape has. */
+static int64_t wanted_of_group(const exchange *x, int g, const block *b)
+{
+    if (g != x->window.dim) return b->elements;
+    const int64_t n = x->shape[0].dim[g].size;
+    const block all = {.rank = 1, .size = {n}, .n = {n}, .run = n, .elements = n, .cut = -1};
+    return shared_in_group(x, g, &all, b);
+}
+
 int64_t exchange_bound(const exchange *x, int64_t dst)
 {
     int64_t held = 1, wanted = 1;
     for (int g = 0; g < x->ngroups; g++) {
         const block a = block_of(x, g, 0, dst), b = block_of(x, g, 1, dst);
-        exchange_piece *list;
-        int64_t shared = 0;
-        const int64_t n = meet_group(&a, &b, &list);
-        for (int64_t i = 0; i < n; i++)
-            shared += list[i].n;
-        mem_free(list);
-        held *= shared;
-        wanted *= b.elements;
+        held *= shared_in_group(x, g, &a, &b);
+        wanted *= wanted_of_group(x, g, &b);
     }
     return wanted - held;
 }
@@ -348,17 +398,6 @@ int64_t exchange_most(const exchange *x, exchange_asked *asked)
 
 /* ---- the traffic of the busiest processor ---- */
 
-static int64_t shared_in_group(const block *a, const block *b)
-{
-    exchange_piece *list;
-    int64_t elements = 0;
-    const int64_t n = meet_group(a, b, &list);
-    for (int64_t i = 0; i < n; i++)
-        elements += list[i].n;
-    mem_free(list);
-    return elements;
-}
-
 /* The axes that the group's dims are cut over on one side. */
 static unsigned group_axes(const exchange *x, int g, int side)
 {
@@ -397,7 +436,7 @@ static int64_t wanted_in_group(const exchange *x, int g, int64_t src)
                 next_on_axes(x->mesh, 1u << k, &dst);
     do {
         const block b = block_of(x, g, 1, dst);
-        elements += shared_in_group(&a, &b);
+        elements += shared_in_group(x, g, &a, &b);
     } while (next_on_axes(x->mesh, axes, &dst));
     return elements;
 }
@@ -411,9 +450,9 @@ static int64_t traffic_of(const exchange *x, int64_t proc, int64_t replicas)
     for (int g = 0; g < x->ngroups; g++) {
         const block a = block_of(x, g, 0, proc), b = block_of(x, g, 1, proc);
         old *= a.elements;
-        new *= b.elements;
+        new *= wanted_of_group(x, g, &b);
         if (x->permutes) continue;
-        kept *= shared_in_group(&a, &b);
+        kept *= shared_in_group(x, g, &a, &b);
         wanted *= wanted_in_group(x, g, proc);
     }
     if (x->permutes) return old + (keeps_block(x, proc) ? 0 : new);
@@ -423,12 +462,8 @@ static int64_t traffic_of(const exchange *x, int64_t proc, int64_t replicas)
 static int64_t largest_block(const exchange *x, int side)
 {
     int64_t n = 1;
-    for (int d = 0; d < x->shape[side].rank; d++) {
-        const bool chunk = side == 1 && d == x->chunk_dim;
-        n *= chunk
-                 ? x->chunk_size
-                 : block_bound(x->shape[side].dim[d].size, split_parts(x->mesh, x->split[side][d]));
-    }
+    for (int d = 0; d < x->shape[side].rank; d++)
+        n *= block_bound(x->shape[side].dim[d].size, split_parts(x->mesh, x->split[side][d]));
     return n;
 }
 

@@ -22,27 +22,33 @@ typedef struct exchange_group {
     int first[2], count[2];
 } exchange_group;
 
+/* Element j of dim `dim` of the new shape is element j + start of the old one. What the old one
+ * does not have comes from nobody. With a period, elements that are a multiple of it apart are
+ * equal. */
+typedef struct window {
+    int dim; /* -1: all elements stay what they are */
+    int64_t start, period;
+} window;
+
 typedef struct exchange {
     const mtf_mesh *mesh;
-    mtf_shape shape[2]; /* old and new: as many elements */
+    mtf_shape shape[2]; /* old and new: as many elements, but for the dim of the window */
     split split[2][MTF_MAX_RANK];
     int ngroups;
     exchange_group group[MTF_MAX_RANK];
     unsigned used;      /* axes that the old layout splits over */
     bool permutes;      /* the same shape, every dim in as many parts */
     split lost, gained; /* permutes: axes of the old layout alone, of the new one alone */
-    int chunk_dim;      /* -1, or a dim of which only a part is wanted, whole on every processor */
-    int64_t chunk_start, chunk_size;
+    window window;      /* which elements of one dim are wanted */
 } exchange;
 
 void exchange_describe(exchange *x, const mtf_mesh *m, const mtf_shape *old_shape,
                        const split *old_split, const mtf_shape *new_shape, const split *new_split);
 
-/* The same shape, but of dim `dim`, which the new layout does not cut, only `size` elements from
- * `start` on. */
-void exchange_describe_chunk(exchange *x, const mtf_mesh *m, const mtf_shape *shape,
-                             const split *old_split, const split *new_split, int dim, int64_t start,
-                             int64_t size);
+/* The same dims; that of the window may have another size. */
+void exchange_describe_window(exchange *x, const mtf_mesh *m, const mtf_shape *old_shape,
+                              const split *old_split, const mtf_shape *new_shape,
+                              const split *new_split, window w);
 
 /* Does `dst` take from `src` whatever the two blocks share? (Which may be nothing.) */
 bool exchange_serves(const exchange *x, int64_t src, int64_t dst);

@@ -8,6 +8,7 @@
 #include <math.h>
 
 #include "graph/graph.h"
+#include "mtf/gradient.h"
 #include "mtf/nn.h"
 
 static const double epsilon = 1e-6;
@@ -28,6 +29,11 @@ static bool sizes_usable(mtf_graph *g, const mtf_transformer_options *o)
                        (long long)sizes[i].value);
             return false;
         }
+    if (o->recompute < 0) {
+        graph_fail(g, "transformer: recompute is %lld; 0 recomputes no layer, n every n-th",
+                   (long long)o->recompute);
+        return false;
+    }
     if (mtf_dtype_is_float(o->dtype)) return true;
     graph_fail(g, "transformer: the type %s is not possible; use f32, f64 or bf16",
                mtf_dtype_name(o->dtype));
@@ -185,8 +191,11 @@ mtf_transformer_tensors mtf_transformer_apply(const mtf_transformer *m, int64_t 
     mtf_tensor *x = embed(m, t.inputs, length, dropout);
     mtf_tensor *bias = mtf_causal_bias(g, tokens, (mtf_dim){"memory_length", length}, o->dtype);
     for (int64_t i = 0; i < o->layers; i++) {
+        const bool again = training && o->recompute && (i + 1) % o->recompute == 0;
         mtf_scope_push(g, arena_printf(g->mem, "layer_%lld", (long long)i));
+        if (again) mtf_recompute_begin(g);
         x = layer(x, &m->layer[i], o->activation, bias, dropout);
+        if (again) mtf_recompute_end(g);
         mtf_scope_pop(g);
     }
     x = mtf_rename(mtf_layer_norm(x, m->final_norm, epsilon), "stream_length", "length");

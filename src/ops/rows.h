@@ -21,6 +21,8 @@
     F(random_truncated_normal)                                                                     \
     F(dropout)                                                                                     \
     F(identity)                                                                                    \
+    F(recompute_input)                                                                             \
+    F(custom_gradient)                                                                             \
     F(stop_gradient)                                                                               \
     F(negative)                                                                                    \
     F(abs)                                                                                         \
@@ -76,7 +78,20 @@
     F(transpose)                                                                                   \
     F(reshape)                                                                                     \
     F(rename)                                                                                      \
+    F(slice)                                                                                       \
+    F(pad)                                                                                         \
     F(shift)                                                                                       \
+    F(dynamic_shift)                                                                               \
+    F(halo_exchange)                                                                               \
+    F(concat)                                                                                      \
+    F(split)                                                                                       \
+    F(stack)                                                                                       \
+    F(cumsum)                                                                                      \
+    F(top_k)                                                                                       \
+    F(order)                                                                                       \
+    F(reduce_flags)                                                                                \
+    F(pool_1d)                                                                                     \
+    F(sample)                                                                                      \
     F(gather)                                                                                      \
     F(scatter_add)                                                                                 \
     F(one_hot)

@@ -82,6 +82,12 @@ mtf_tensor *mtf_variable_typed(mtf_graph *g, const char *name, mtf_tensor *initi
     if (!initial || initial->node->graph != g)
         return graph_fail(g, "variable '%s': the initial value is NULL or of another graph",
                           name ? name : "");
+    if (g->open)
+        return graph_fail(
+            g,
+            "variable '%s': it is made inside a recompute region, which would make it "
+            "again; make it before mtf_recompute_begin",
+            name ? name : "");
     if (!types_usable(g, name, types)) return NULL;
     const variable_attr a = {.trainable = trainable,
                              .initial = mtf_cast(initial, types.stored),

@@ -31,7 +31,7 @@ static value *fetch(const product *c, int64_t part, int k)
     if (d < 0) return emit_to(c->l, c->n, h, from, &at);
     mtf_shape shape = from->shape;
     shape.dim[d].size = part_start(c, part + 1) - part_start(c, part);
-    instr *i = program_instr(c->l->p, NULL, INSTR_CHUNK, c->n, 1, 1);
+    instr *i = program_instr(c->l->p, NULL, INSTR_WINDOW, c->n, 1, 1);
     i->in[0] = from;
     i->out[0] = value_at(c->l, from->tensor, &shape, &at, COMBINE_SUM);
     i->dim = d;

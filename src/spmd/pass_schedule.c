@@ -9,6 +9,9 @@
  * new one that is kept whose plan needs less, so the peak never rises. Every processor has the same
  * order, so collectives may change places as well.
  *
+ * Recomputed work stays behind everything that came before its region in the old order: computed
+ * early it would be kept until its turn comes, as if it had not been recomputed.
+ *
  * The pass runs behind pass_bucket: that one finds as many calls in any case, and a call whose
  * members are known takes their places in memory into account here. Assignments stay at the end,
  * where the plan expects them; reads of an old value come before the new one is formed in its place
@@ -22,6 +25,11 @@ typedef struct candidate {
     int id;
 } candidate;
 
+/* A recomputation: its first instruction, and how many are not placed yet. */
+typedef struct recomputed {
+    int first, left;
+} recomputed;
+
 typedef struct scheduler {
     mtf_program *p;
     instr **at;        /* by id, which is the position in the old order */
@@ -31,6 +39,10 @@ typedef struct scheduler {
     int *reader;
     int *waits;       /* per instruction: operands of unplaced instructions that are its results */
     int *seen, stamp; /* per storage: the last count that it was part of */
+    recomputed *region; /* per recomputation of the graph */
+    int nregions;
+    int fence; /* what stands before it in the old order must wait for the region that begins here
+                */
     candidate *heap;
     int64_t nheap, heap_cap;
     instr **placed; /* the last one first */
@@ -102,6 +114,27 @@ static candidate pop(scheduler *s)
     return top;
 }
 
+/* ---- recomputations ---- */
+
+/* The last unfinished region to begin; 0: there is none. */
+static int find_fence(const scheduler *s)
+{
+    int last = 0;
+    for (int r = 0; r < s->nregions; r++)
+        if (s->region[r].left > 0 && s->region[r].first > last) last = s->region[r].first;
+    return FAULT(FAULT_SCHEDULE_HOIST) ? 0 : last;
+}
+
+static void find_regions(scheduler *s)
+{
+    for (const instr *i = s->p->last; i; i = i->prev) {
+        if (!i->node->copy) continue;
+        s->region[i->node->copy].first = i->id;
+        s->region[i->node->copy].left++;
+    }
+    s->fence = find_fence(s);
+}
+
 /* ---- scheduling ---- */
 
 /* Bytes that are free in front of `i` and not behind it, if it is placed now; 0 where it takes as
@@ -123,7 +156,7 @@ static int64_t freed_by(scheduler *s, const instr *i)
 
 static bool is_ready(const scheduler *s, int id)
 {
-    return s->at[id] && (s->waits[id] == 0 || FAULT(FAULT_SCHEDULE_ORDER));
+    return s->at[id] && id >= s->fence && (s->waits[id] == 0 || FAULT(FAULT_SCHEDULE_ORDER));
 }
 
 static void enter(scheduler *s, int id)
@@ -141,6 +174,16 @@ static void begin_use(scheduler *s, const value *v)
         enter(s, s->reader[k]);
 }
 
+/* The instruction of a region is placed: with its last one the way is free for what came before. */
+static void leave(scheduler *s, const instr *i)
+{
+    if (!i->node->copy || --s->region[i->node->copy].left > 0) return;
+    const int before = s->fence;
+    s->fence = find_fence(s);
+    for (int id = s->fence; id < before; id++)
+        enter(s, id);
+}
+
 static void place(scheduler *s, instr *i)
 {
     s->at[i->id] = NULL;
@@ -151,6 +194,7 @@ static void place(scheduler *s, instr *i)
         begin_use(s, i->in[k]);
         if (i->in[k]->def && --s->waits[i->in[k]->def->id] == 0) enter(s, i->in[k]->def->id);
     }
+    leave(s, i);
 }
 
 static void schedule(scheduler *s)
@@ -173,7 +217,10 @@ static void schedule(scheduler *s)
 static scheduler scheduler_new(mtf_program *p)
 {
     const size_t values = (size_t)p->nvalues + 2, instrs = (size_t)p->ninstrs + 1;
+    const int regions = p->graph->ncopies + 1;
     scheduler s = {.p = p,
+                   .nregions = regions,
+                   .region = mem_zalloc(sizeof *s.region * (size_t)regions),
                    .at = mem_zalloc(sizeof *s.at * instrs),
                    .storage = mem_zalloc(sizeof *s.storage * values),
                    .live = mem_zalloc(sizeof *s.live * values),
@@ -188,6 +235,7 @@ static scheduler scheduler_new(mtf_program *p)
     }
     find_storage(&s);
     list_readers(&s);
+    find_regions(&s);
     return s;
 }
 
@@ -200,6 +248,7 @@ static void scheduler_free(scheduler *s)
     mem_free(s->reader);
     mem_free(s->waits);
     mem_free(s->seen);
+    mem_free(s->region);
     mem_free(s->heap);
     mem_free(s->placed);
 }

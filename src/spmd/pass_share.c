@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Equal local work on equal operands is done once, and so are equal moves and reductions of one
  * value; work that nobody uses is dropped. Random rows of one stream and one place in the batch are
- * equal work too. */
+ * equal work too. Recomputed work is never shared with the work that it repeats. */
 #include <string.h>
 
 #include "base/fault.h"
@@ -25,10 +25,10 @@ static bool is_work(const instr *i)
 
 static uint64_t hash_of(const instr *i)
 {
-    uint64_t h = mix((uint64_t)(uintptr_t)i->op, (uint64_t)i->kind);
+    uint64_t h = mix(is_work(i) ? (uint64_t)(uintptr_t)i->op : 0, (uint64_t)i->kind);
     for (int k = 0; k < i->nin; k++)
         h = mix(h, (uint64_t)i->in[k]->id);
-    if (!is_work(i)) return mix(h, (uint64_t)i->start);
+    if (!is_work(i)) return mix(mix(h, (uint64_t)i->start), (uint64_t)i->dim);
     return FAULT(FAULT_SHARE_ATTRIBUTES) ? h : mix(h, op_hash_attr(i->op, i->attr));
 }
 
@@ -40,11 +40,12 @@ static bool same_origin(const op *row, const void *a, const void *b)
     return x->batch_dim == y->batch_dim && x->batch_full == y->batch_full;
 }
 
-/* Equal operands and equally cut results. That is all there is to a move: its axes follow from the
- * cuts, and what it reduces from what is pending. */
+/* Equal operands and equally cut results. That is all there is to a move but a window: its axes
+ * follow from the cuts, and what it reduces from what is pending. */
 static bool same_work(const instr *a, const instr *b)
 {
-    if (a->kind != b->kind || a->op != b->op || a->nin != b->nin || a->nspace != b->nspace)
+    if (a->kind != b->kind || (is_work(a) && a->op != b->op) || a->nin != b->nin ||
+        a->nspace != b->nspace)
         return false;
     for (int k = 0; k < a->nin; k++)
         if (a->in[k] != b->in[k]) return false;
@@ -55,7 +56,10 @@ static bool same_work(const instr *a, const instr *b)
             (memcmp(a->out[k]->split, b->out[k]->split, sizeof a->out[k]->split) != 0 &&
              !FAULT(FAULT_SHARE_LAYOUT)))
             return false;
-    if (!is_work(a)) return a->start == b->start;
+    if (a->kind == INSTR_WINDOW)
+        return a->start == b->start && a->dim == b->dim && a->period == b->period;
+    if (!is_work(a)) return true;
+    if (a->node->copy != b->node->copy && !FAULT(FAULT_SHARE_RECOMPUTED)) return false;
     if (FAULT(FAULT_SHARE_ATTRIBUTES)) return true;
     return op_equal_attr(a->op, a->attr, b->attr) && same_origin(a->op, a->attr, b->attr);
 }

@@ -39,9 +39,10 @@ static bool is_cut_over(const instr *i, int axis)
 {
     for (int d = 0; d < i->nspace; d++)
         if (split_mask(i->space[d].split) >> axis & 1) return true;
-    for (int d = 0; d < i->out[0]->shape.rank; d++)
-        if (split_mask(i->out[0]->split[d]) >> axis & 1) return true;
-    return false;
+    unsigned axes = value_axes(i->out[0]);
+    for (int k = 0; k < i->nin; k++)
+        axes |= value_axes(i->in[k]);
+    return axes >> axis & 1;
 }
 
 /* Sums over minor axes are taken first, on values that stay partial over this one. */
@@ -54,7 +55,8 @@ static bool is_minor_sum(const instr *i, int axis)
 static bool may_carry(const instr *i, int axis)
 {
     if (is_minor_sum(i, axis)) return true;
-    if ((i->kind != INSTR_COMPUTE && i->kind != INSTR_VIEW) || i->nout != 1) return false;
+    const bool row = i->kind == INSTR_WINDOW && i->op; /* not a part of a product */
+    if ((i->kind != INSTR_COMPUTE && i->kind != INSTR_VIEW && !row) || i->nout != 1) return false;
     if (i->out[0]->pending && i->out[0]->combine != COMBINE_SUM) return false;
     return !is_cut_over(i, axis);
 }

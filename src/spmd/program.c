@@ -106,18 +106,39 @@ unsigned value_axes(const value *v)
 bool instr_exchanges(const instr *i)
 {
     return i->kind == INSTR_ALL_TO_ALL || i->kind == INSTR_PERMUTE || i->kind == INSTR_EXCHANGE ||
-           i->kind == INSTR_CHUNK;
+           i->kind == INSTR_WINDOW;
 }
 
-exchange instr_exchange(const mtf_program *p, const instr *i)
+/* Elements of the dim of a WINDOW that operands before operand k have. */
+static int64_t window_before(const instr *i, int k)
+{
+    int64_t n = 0;
+    for (int j = 0; j < k; j++)
+        n += i->in[j]->shape.dim[i->dim].size;
+    return n;
+}
+
+int64_t window_length(const instr *i)
+{
+    return window_before(i, i->nin);
+}
+
+bool window_has_gap(const instr *i)
+{
+    const int64_t end = i->start + i->out[0]->shape.dim[i->dim].size;
+    return !i->period && (i->start < 0 || end > window_length(i));
+}
+
+exchange instr_exchange(const mtf_program *p, const instr *i, int k)
 {
     exchange x;
-    const value *a = i->in[0], *b = i->out[0];
-    if (i->kind == INSTR_CHUNK)
-        exchange_describe_chunk(&x, p->mesh, &a->shape, a->split, b->split, i->dim, i->start,
-                                b->shape.dim[i->dim].size);
-    else
+    const value *a = i->in[k], *b = i->out[0];
+    if (i->kind != INSTR_WINDOW) {
         exchange_describe(&x, p->mesh, &a->shape, a->split, &b->shape, b->split);
+        return x;
+    }
+    const window w = {.dim = i->dim, .start = i->start - window_before(i, k), .period = i->period};
+    exchange_describe_window(&x, p->mesh, &a->shape, a->split, &b->shape, b->split, w);
     return x;
 }
 
@@ -140,7 +161,7 @@ const char *instr_name(const instr *i)
         [INSTR_ALL_TO_ALL] = "all_to_all",
         [INSTR_PERMUTE] = "permute",
         [INSTR_EXCHANGE] = "exchange",
-        [INSTR_CHUNK] = "chunk",
+        [INSTR_WINDOW] = "window",
         [INSTR_ASSIGN] = "assign",
     };
     return i->kind == INSTR_COMPUTE ? i->op->name : names[i->kind];

@@ -28,8 +28,9 @@ typedef enum instr_kind {
     INSTR_ALL_TO_ALL,     /* the minor-most `axes` of dim `dim` come behind those of dim `to_dim` */
     INSTR_PERMUTE,        /* every dim in as many parts, over other axes: blocks change places */
     INSTR_EXCHANGE,       /* the same elements under the result's shape and cuts */
-    INSTR_CHUNK,          /* of dim `dim` the elements from `start` on, under the result's cuts */
-    INSTR_ASSIGN,         /* state `state` = operand */
+    INSTR_WINDOW, /* of the operands one behind the other along dim `dim`, the elements from `start`
+                   * on, under the result's cuts; zeros where there are none */
+    INSTR_ASSIGN, /* state `state` = operand */
     INSTR_KINDS
 } instr_kind;
 
@@ -76,7 +77,8 @@ struct instr {
     split axes; /* moves, major first; permute, exchange: all that operand or result are cut over */
     int dim;    /* position in the operand's shape; -1: none */
     int to_dim; /* ALL_TO_ALL: the dim that receives the axes; else -1 */
-    int64_t start; /* CHUNK: the first element that it takes */
+    int64_t start, period; /* WINDOW: the first element; beyond the ends it goes on at the other
+                            * end, `period` elements away, or with 0 not at all */
     combine combine;
     int state;
 };
@@ -151,8 +153,11 @@ const char *instr_name(const instr *i); /* "all_reduce", or the row's name */
 bool instr_is_collective(const instr *i);
 bool instr_exchanges(const instr *i); /* a collective that the exchange of blocks carries out */
 
-/* Who sends what to whom, where instr_exchanges. */
-exchange instr_exchange(const mtf_program *p, const instr *i);
+/* Who sends what of operand k to whom, where instr_exchanges. */
+exchange instr_exchange(const mtf_program *p, const instr *i, int k);
+/* Elements of dim `dim` of all operands of a WINDOW; does it have elements that no operand has? */
+int64_t window_length(const instr *i);
+bool window_has_gap(const instr *i);
 
 /* ---- stages ---- */
 mtf_status partition(mtf_program *p, const mtf_request *r, mtf_err *err);

@@ -29,10 +29,20 @@ exchange exchange_between(const mtf_program *p, const value *from, const value *
     return x;
 }
 
-static int64_t most_bytes(const mtf_program *p, const instr *i, exchange_asked *elements)
+/* The most over the processors, of all operands together. */
+int64_t exchanged_bytes(const mtf_program *p, const instr *i, exchange_asked *elements)
 {
-    const exchange x = instr_exchange(p, i);
-    return exchange_most(&x, elements) * mtf_dtype_size(i->in[0]->dtype);
+    const int64_t procs = p->mesh->processors, many = procs < 16 ? procs : 16;
+    int64_t most = 0;
+    for (int64_t s = 0; s < many; s++) {
+        int64_t n = 0;
+        for (int k = 0; k < i->nin; k++) {
+            const exchange x = instr_exchange(p, i, k);
+            n += elements(&x, mesh_sample(p->mesh, s, many));
+        }
+        if (n > most) most = n;
+    }
+    return most * mtf_dtype_size(i->in[0]->dtype);
 }
 
 /* Bytes that the busiest processor sends by the bandwidth-optimal schedule. */
@@ -41,9 +51,10 @@ static double sent_bytes(const mtf_program *p, const instr *i, double operand, d
     const double n = (double)split_parts(p->mesh, i->axes);
     switch (i->kind) {
     case INSTR_EXCHANGE:
-        return (double)most_bytes(p, i, exchange_sent);
-    case INSTR_CHUNK: /* its owners send it; over all chunks each processor sends its share */
-        return (double)most_bytes(p, i, exchange_received);
+        return (double)exchanged_bytes(p, i, exchange_sent);
+    case INSTR_WINDOW: /* of a part its owners send; over all parts each processor sends its share
+                        */
+        return (double)exchanged_bytes(p, i, i->op ? exchange_sent : exchange_received);
     case INSTR_ALL_REDUCE:
         return 2 * (n - 1) / n * operand;
     case INSTR_REDUCE_SCATTER:
@@ -84,7 +95,7 @@ mtf_totals mtf_program_totals(const mtf_program *p)
         const instr_cost c = instr_cost_of(p, i);
         t.flops += c.flops;
         t.sent_bytes += c.bytes;
-        t.calls += instr_is_collective(i) && i->axes.n > 0; /* a chunk of what is there is none */
+        t.calls += instr_is_collective(i) && i->axes.n > 0; /* a window of what is there is none */
     }
     return t;
 }
@@ -135,11 +146,12 @@ static void print_instr(const mtf_program *p, const instr *i, FILE *f)
         print_axes(p, i->axes, "+", f);
     }
     if (i->dim >= 0) fprintf(f, " dim %s", i->in[0]->shape.dim[i->dim].name);
-    if (i->kind == INSTR_CHUNK) fprintf(f, " from %" PRId64, i->start);
+    if (i->kind == INSTR_WINDOW) fprintf(f, " from %" PRId64, i->start);
+    if (i->period) fprintf(f, " period %" PRId64, i->period);
     if (i->to_dim >= 0) fprintf(f, " to dim %s", i->in[0]->shape.dim[i->to_dim].name);
     if (i->kind == INSTR_EXCHANGE)
         fprintf(f, " receives %" PRId64 " bytes (lower bound %" PRId64 ")",
-                most_bytes(p, i, exchange_received), most_bytes(p, i, exchange_bound));
+                exchanged_bytes(p, i, exchange_received), exchanged_bytes(p, i, exchange_bound));
     if (i->kind == INSTR_COMPUTE) op_print_attr(i->op, i->attr, f);
     if (i->kind == INSTR_ASSIGN) fprintf(f, " to '%s'", p->state[i->state].node->name);
     fprintf(f, " '%s'\n", i->node->name);

@@ -13,6 +13,9 @@ void print_axes(const mtf_program *p, split s, const char *between, FILE *f);
 /* "f32[batch=64/rows io=16] sum over cols" */
 void print_layout(const mtf_program *p, const value *v, FILE *f);
 
+/* Bytes that `elements` says of the busiest processor, for an instruction that exchanges. */
+int64_t exchanged_bytes(const mtf_program *p, const instr *i, exchange_asked *elements);
+
 /* The exchange that makes `to` of `from`. */
 exchange exchange_between(const mtf_program *p, const value *from, const value *to);
 

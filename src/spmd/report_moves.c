@@ -26,7 +26,7 @@ static bool reduces(const instr *i)
 /* A part of a value: a reshard of its own, of which no element comes twice. */
 static bool is_part(const instr *i)
 {
-    return i->kind == INSTR_CHUNK;
+    return i->kind == INSTR_WINDOW;
 }
 
 static bool used_once(const value *v)
@@ -82,8 +82,7 @@ static double reduction_bytes(const mtf_program *p, const instr *i, int k)
 
 static double part_bytes(const mtf_program *p, const instr *i)
 {
-    const exchange x = instr_exchange(p, i);
-    return (double)exchange_most(&x, exchange_bound) * (double)mtf_dtype_size(i->in[0]->dtype);
+    return (double)exchanged_bytes(p, i, exchange_bound);
 }
 
 double received_bytes(const mtf_program *p, const instr *i)

@@ -10,7 +10,7 @@ typedef struct move_rule {
     bool arrives;  /* `axes` come behind those of dim `dim`, or of `to_dim` where they left `dim` */
     bool reduces;  /* the operand is partial over `axes`, the result is not */
     bool relabels; /* every dim is in as many parts as before; `axes` are all that are used */
-    bool part;     /* of dim `dim`, whole in the result, some elements; any cuts */
+    bool window;   /* of dim `dim` of the operands other elements; any cuts */
     bool free;     /* any shape and cuts of as many elements; `axes` are all that are used */
 } move_rule;
 
@@ -22,7 +22,7 @@ static const move_rule rules[INSTR_KINDS] = {
     [INSTR_ALL_TO_ALL] = {.leaves = true, .arrives = true},
     [INSTR_PERMUTE] = {.relabels = true},
     [INSTR_EXCHANGE] = {.free = true},
-    [INSTR_CHUNK] = {.part = true},
+    [INSTR_WINDOW] = {.window = true},
 };
 
 /* A move that is being checked, for the messages. */
@@ -44,13 +44,15 @@ static bool is_dim(const instr *i, int dim)
 static void check_fields(const subject *s, const move_rule *r)
 {
     const instr *i = s->i;
-    const bool one = r->leaves || r->arrives || r->part, two = r->leaves && r->arrives;
-    CHECK_MOVE(s, i->nin == i->nout && (i->nin == 1 || i->kind == INSTR_ALL_REDUCE),
+    const bool one = r->leaves || r->arrives || r->window, two = r->leaves && r->arrives;
+    CHECK_MOVE(s,
+               r->window ? i->nin >= 1 && i->nout == 1
+                         : i->nin == i->nout && (i->nin == 1 || i->kind == INSTR_ALL_REDUCE),
                "has not as many results as operands");
     CHECK_MOVE(s, one ? is_dim(i, i->dim) : i->dim == -1, "has a wrong dim");
     CHECK_MOVE(s, two ? is_dim(i, i->to_dim) && i->to_dim != i->dim : i->to_dim == -1,
                "has a wrong second dim");
-    CHECK_MOVE(s, i->axes.n > 0 || r->part, "has no axes");
+    CHECK_MOVE(s, i->axes.n > 0 || r->window, "has no axes");
     for (int k = 0; k < i->axes.n; k++)
         CHECK_MOVE(s, s->p->mesh->size[i->axes.axis[k]] > 1, "has an axis of size 1");
 }
@@ -82,22 +84,20 @@ static void check_dim(const subject *s, const move_rule *r, const value *in, con
         CHECK_MOVE(s, split_equal(in->split[d], out->split[d]), "changes the cut of another dim");
 }
 
-static void check_part(const subject *s, const value *in, const value *out)
+static void check_window(const subject *s, const value *in, const value *out)
 {
-    const int dim = s->i->dim;
-    mtf_shape whole = out->shape;
-    const int64_t size = whole.dim[dim].size, all = in->shape.dim[dim].size;
-    whole.dim[dim].size = all;
-    CHECK_MOVE(s, shape_equal(&in->shape, &whole), "changes another dim");
-    CHECK_MOVE(s, out->split[dim].n == 0, "cuts the dim of which it takes a part");
-    CHECK_MOVE(s, s->i->start >= 0 && size > 0 && s->i->start + size <= all,
-               "takes elements that its dim does not have");
+    const instr *i = s->i;
+    mtf_shape same = out->shape;
+    same.dim[i->dim].size = in->shape.dim[i->dim].size;
+    CHECK_MOVE(s, shape_equal(&in->shape, &same), "changes another dim");
+    CHECK_MOVE(s, i->op || !window_has_gap(i), "takes elements that its dim does not have");
+    CHECK_MOVE(s, !i->period || i->period == window_length(i), "has another period than its dim");
 }
 
 static void check_cuts(const subject *s, const move_rule *r, const value *in, const value *out)
 {
-    if (r->part) {
-        check_part(s, in, out);
+    if (r->window) {
+        check_window(s, in, out);
         return;
     }
     if (r->relabels || r->free)
@@ -136,8 +136,9 @@ void verify_move(const mtf_program *p, const instr *i, const char *stage)
     const move_rule *r = &rules[i->kind];
     check_fields(&s, r);
     for (int k = 0; k < i->nin; k++) {
-        CHECK_MOVE(&s, i->in[k]->dtype == i->out[k]->dtype, "changes the type");
-        check_cuts(&s, r, i->in[k], i->out[k]);
-        check_partial(&s, r, i->in[k], i->out[k]);
+        const value *out = i->out[r->window ? 0 : k];
+        CHECK_MOVE(&s, i->in[k]->dtype == out->dtype, "changes the type");
+        check_cuts(&s, r, i->in[k], out);
+        check_partial(&s, r, i->in[k], out);
     }
 }

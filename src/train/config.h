@@ -24,7 +24,8 @@ enum { CONFIG_FREE = 1 };
 typedef struct config_model {
     int type, activation;
     int64_t layers, d_model, heads, d_kv, d_ff, length;
-    int64_t vocab; /* 0: the tokenizer's size */
+    int64_t vocab;     /* 0: the tokenizer's size */
+    int64_t recompute; /* every n-th layer; 0: none */
     double dropout;
     bool tied; /* the softmax weights are the embedding table */
 } config_model;

@@ -20,6 +20,7 @@ static void make_variables(lm *m)
                                        .activation =
                                            c->activation == CONFIG_GELU ? MTF_GELU : MTF_RELU,
                                        .tied = c->tied,
+                                       .recompute = c->recompute,
                                        .dtype = m->types.activation,
                                        .variables = &m->types};
     m->transformer = mtf_transformer_variables(m->graph, &o);

@@ -7,6 +7,7 @@
 #define TRAIN_LM_H
 
 #include "exec/session.h"
+#include "mtf/gradient.h"
 #include "mtf/nn.h"
 #include "mtf/optimize.h"
 #include "train/config.h"

@@ -68,6 +68,8 @@ other one-square one --mesh "rows:2;cols:2" --layout "$paper"
 other four-one four --mesh "" --layout ""
 other four-four four --mesh "all:4" --layout "batch:all"
 other four-three four --mesh "all:3" --layout "batch:all" --threads 1
+other one-again one --set model.recompute=1
+same_losses one-one one-again
 for run in one-square four-one four-four four-three; do close_losses one-one $run 2e-5; done
 
 # ---- the log: lines after the checkpoint go, a torn line too

@@ -243,6 +243,69 @@ static void larger_meshes_by_samples(void **state)
     }
 }
 
+/* ---- windows ---- */
+
+/* Every wanted element arrives once, from where the window says, and what is beyond the ends from
+ * nobody. Elements of the old tensor are numbered along its one dim. */
+static void check_window(const mtf_mesh *m, int64_t size, const split *from, int64_t want,
+                         const split *to, window w)
+{
+    int old[MAX_PROCS][MAX_ELEMENTS], most = 0;
+    const mtf_shape a = MTF_SHAPE({"a", size}), b = MTF_SHAPE({"a", want});
+    int sent[MAX_PROCS] = {0}, received[MAX_PROCS] = {0};
+    exchange x;
+    exchange_describe_window(&x, m, &a, from, &b, to, w);
+    for (int p = 0; p < (int)m->processors; p++)
+        block_content(m, &a, from, p, old[p]);
+    for (int dst = 0; dst < (int)m->processors; dst++) {
+        int place[MAX_ELEMENTS], block[MAX_ELEMENTS], writes[MAX_ELEMENTS] = {0};
+        const int n = block_content(m, &b, to, dst, place);
+        for (int src = 0; src < (int)m->processors; src++) {
+            if (!exchange_serves(&x, src, dst)) continue;
+            delivery d = {.source = old[src], .block = block, .writes = writes};
+            exchange_pair p = exchange_meet(&x, src, dst);
+            exchange_walk(&p, deliver, &d);
+            assert_int_equal(d.moved, p.elements);
+            exchange_pair_free(&p);
+            if (src != dst) received[dst] += d.moved;
+            if (src != dst) sent[src] += d.moved;
+        }
+        for (int i = 0; i < n; i++) {
+            int64_t source = place[i] + w.start;
+            if (w.period) source = ((source % w.period) + w.period) % w.period;
+            const bool there = source >= 0 && source < size;
+            assert_int_equal(writes[i], there);
+            if (there) assert_int_equal(block[i], source);
+        }
+        assert_int_equal(received[dst], exchange_bound(&x, dst));
+    }
+    for (int p = 0; p < (int)m->processors; p++)
+        if (sent[p] + received[p] > most) most = sent[p] + received[p];
+    assert_int_equal(exchange_traffic(&x), most);
+}
+
+static void windows_completely(void **state)
+{
+    (void)state;
+    static const char *const meshes[] = {"x:2", "x:3", "x:2;y:2", "x:3;y:2"};
+    static const int64_t wanted[] = {1, 2, 5, 7, 12};
+    static cut cuts[MAX_LAYOUTS];
+    for (int k = 0; k < 4; k++) {
+        mtf_err err = {0};
+        mtf_mesh *m = mtf_mesh_parse(meshes[k], &err);
+        int n = 0;
+        add_cuts(m, 1, 0, (cut){0}, cuts, &n);
+        for (int i = 0; i < n * n; i++)
+            for (int64_t size = 1; size <= 7; size += 2)
+                for (int w = 0; w < 5; w++)
+                    for (int64_t start = -9; start <= 9; start++)
+                        for (int wraps = 0; wraps < 2; wraps++)
+                            check_window(m, size, cuts[i / n].s, wanted[w], cuts[i % n].s,
+                                         (window){0, start, wraps ? size : 0});
+        mtf_mesh_free(&m);
+    }
+}
+
 /* Blocks that many processors lack: whoever is asked, some have one. */
 static void the_busiest_of_many_is_found(void **state)
 {
@@ -291,6 +354,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(meshes_of_one_axis_completely), cmocka_unit_test(larger_meshes_by_samples),
-        cmocka_unit_test(the_busiest_of_many_is_found), cmocka_unit_test(large_meshes_are_bounded)};
+        cmocka_unit_test(windows_completely), cmocka_unit_test(the_busiest_of_many_is_found),
+        cmocka_unit_test(large_meshes_are_bounded)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -16,14 +16,17 @@ static void rows_conform(void **state)
 {
     (void)state;
     coverage *c = coverage_new();
+    int found = 0;
     for (int r = 0; r < op_count; r++) {
         if (only && strcmp(only, op_rows[r]->name) != 0) continue;
         int k = 0;
+        found++;
         while (conform_sample(op_rows[r], k, c))
             k++;
         const bool needs_sample = !(op_rows[r]->traits & (TRAIT_FEED | TRAIT_STATE | TRAIT_ASSIGN));
         if (needs_sample && k == 0) fail_msg("row %s has no sample", op_rows[r]->name);
     }
+    if (!found) fail_msg("no row is called '%s'", only);
     char gap[200];
     if (!only) {
         if (coverage_has_gap(c, gap, sizeof gap)) fail_msg("%s", gap);

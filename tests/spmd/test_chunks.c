@@ -62,7 +62,7 @@ typedef struct seen {
 static void look_at(const mtf_program *p, seen *s)
 {
     for (const instr *i = p->first; i; i = i->next) {
-        s->chunks += i->kind == INSTR_CHUNK;
+        s->chunks += i->kind == INSTR_WINDOW;
         if (!instr_is_collective(i) || i->kind == INSTR_ALL_REDUCE) continue;
         const int64_t was = value_bound(p, i->in[0]), is = value_bound(p, i->out[0]);
         const int64_t bytes = is * mtf_dtype_size(i->out[0]->dtype);
@@ -218,8 +218,9 @@ static void the_next_part_is_fetched_early(void **state)
     if (!p) fail_msg("%s", err.text);
     int fetched = 0, parts = 0;
     for (const instr *i = p->first; i; i = i->next) {
-        fetched += i->kind == INSTR_CHUNK;
-        if (i->kind != INSTR_COMPUTE || i->in[0]->def == NULL || i->in[0]->def->kind != INSTR_CHUNK)
+        fetched += i->kind == INSTR_WINDOW;
+        if (i->kind != INSTR_COMPUTE || i->in[0]->def == NULL ||
+            i->in[0]->def->kind != INSTR_WINDOW)
             continue;
         parts++;
         assert_int_equal(fetched, parts < 3 ? 2 * (parts + 1) : 2 * parts);

@@ -24,7 +24,7 @@ enum { MESHES = sizeof meshes / sizeof *meshes };
 typedef struct cover {
     const op *row;
     role role;
-    char dim[16];
+    char dim[64];
     unsigned even, uneven; /* meshes as bits */
 } cover;
 
@@ -69,7 +69,7 @@ static cover *cover_line(coverage *c, const op *row, role r, const char *dim)
     return line;
 }
 
-static const char *const role_names[] = {"map", "sum", "max", "min", "whole"};
+static const char *const role_names[] = {"map", "sum", "max", "min", "whole", "move"};
 
 char *coverage_text(const coverage *c)
 {
@@ -168,8 +168,7 @@ static bool is_float(const mtf_tensor *t)
     return mtf_dtype_is_float(t->dtype);
 }
 
-/* Values by the first word of the placeholder's name. */
-static void *make_data(const mtf_tensor *t, int64_t *at, bool rounded)
+void *sample_data(const mtf_tensor *t, int64_t *at)
 {
     const int64_t n = mtf_shape_size(&t->shape);
     void *data = mem_zalloc((size_t)(n * mtf_dtype_size(t->dtype)));
@@ -185,10 +184,15 @@ static void *make_data(const mtf_tensor *t, int64_t *at, bool rounded)
             ((double *)data)[i] = (double)(draw(at) % 4096) - 2048;
         else
             ((double *)data)[i] = normal(at);
-        if (rounded && is_float(t))
-            ((double *)data)[i] = (double)bf16_to_f32(bf16_from_f64(((double *)data)[i]));
     }
     return data;
+}
+
+/* What is fed becomes values that bf16 has. */
+static void round_data(const mtf_tensor *t, void *data)
+{
+    for (int64_t i = 0; is_float(t) && i < mtf_shape_size(&t->shape); i++)
+        ((double *)data)[i] = (double)bf16_to_f32(bf16_from_f64(((double *)data)[i]));
 }
 
 static void build(sample_graph *s, mtf_tensor *out, bool rounded)
@@ -201,8 +205,9 @@ static void build(sample_graph *s, mtf_tensor *out, bool rounded)
     for (int64_t i = 0; i < s->g->nnodes; i++) {
         mtf_node *n = s->g->node[i];
         if (!(n->op->traits & TRAIT_FEED)) continue;
-        s->feed[s->nfeeds] =
-            (mtf_feed){.placeholder = &n->out[0], .data = make_data(&n->out[0], &at, rounded)};
+        void *data = sample_data(&n->out[0], &at);
+        if (rounded) round_data(&n->out[0], data);
+        s->feed[s->nfeeds] = (mtf_feed){.placeholder = &n->out[0], .data = data};
         if (s->loss && is_float(&n->out[0]) && strncmp(n->name, "weights", 7) != 0) {
             s->varied_feed[s->nvaried] = s->nfeeds;
             s->varied[s->nvaried++] = &n->out[0];

@@ -27,4 +27,8 @@ bool conform_sample(const op *row, int k, coverage *c);
  * under every layout of two meshes, are those of f64 up to a few roundings. */
 bool conform_sample_bf16(const op *row, int k);
 
+/* What the tests feed to a placeholder of a sample, by the first word of its name; free with
+ * mem_free. `at` counts the numbers that were drawn. */
+void *sample_data(const mtf_tensor *t, int64_t *at);
+
 #endif

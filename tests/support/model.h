@@ -5,7 +5,7 @@
 
 #include "mtf/mtf.h"
 
-enum { MODEL_MAX_VARIABLES = 64 };
+enum { MODEL_MAX_VARIABLES = 96 };
 
 /* A graph with one instance of the model. The gradients are those of the summed loss. */
 typedef struct model {

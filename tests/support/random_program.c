@@ -163,6 +163,59 @@ static mtf_tensor *any_along(random_program *p)
     }
 }
 
+/* x along one dim in parts, in another order, one of them perhaps left out. */
+static mtf_tensor *any_parts(random_program *p, mtf_tensor *x, mtf_dim d)
+{
+    mtf_tensor *part[8];
+    const int64_t first = 1 + below(&p->r, (int)d.size - 1);
+    const int64_t sizes[] = {first, d.size - first};
+    mtf_split(x, d.name, 2, sizes, part);
+    if (below(&p->r, 3) == 0) return mtf_pad(part[1], d.name, first, 0);
+    mtf_tensor *turned[] = {part[1], mtf_sin(part[0])};
+    return mtf_concat(2, turned, d.name);
+}
+
+/* x and a function of it side by side along a new dim, and what that gives. */
+static mtf_tensor *any_stack(random_program *p, mtf_tensor *x)
+{
+    mtf_tensor *both[] = {x, mtf_sin(x), x}, *apart[3];
+    mtf_tensor *s = mtf_stack(3, both, "stacked", below(&p->r, 2) - 1);
+    if (below(&p->r, 2)) return mtf_reduce_max(s, mtf_tensor_shape(x));
+    mtf_unstack(s, "stacked", apart);
+    return mtf_mul(apart[1], apart[2]);
+}
+
+/* Other elements of one dim of x, whose size is the same in the end. */
+static mtf_tensor *any_window(random_program *p)
+{
+    mtf_tensor *x = any_float(p), *top;
+    const mtf_shape s = mtf_tensor_shape(x);
+    if (s.rank == 0 || p->nfeeds >= MAX_FEEDS) return mtf_sin(x);
+    const mtf_dim d = s.dim[below(&p->r, s.rank)];
+    const int64_t k = 1 + below(&p->r, (int)d.size), from = below(&p->r, (int)(d.size - k) + 1);
+    const bool coin = below(&p->r, 2);
+    switch (below(&p->r, 7)) {
+    case 0:
+        return mtf_pad(mtf_slice(x, d.name, from, k), d.name, coin ? from : d.size - k - from,
+                       coin ? d.size - k - from : from);
+    case 1:
+        return mtf_slice(mtf_concat(2, (mtf_tensor *[]){x, mtf_sin(x)}, d.name), d.name, from,
+                         d.size);
+    case 2:
+        return d.size > 1 ? any_parts(p, x, d) : any_stack(p, x);
+    case 3:
+        return mtf_dynamic_shift(x, feed(p, some_dims_of(p, mtf_shape_without(s, d.name)), MTF_I32),
+                                 d.name, coin);
+    case 4:
+        return mtf_cumsum(x, d.name, coin, below(&p->r, 2));
+    case 5:
+        mtf_top_k(x, d.name, (mtf_dim){"top", k}, coin, &top, NULL);
+        return mtf_pad(mtf_rename(top, "top", d.name), d.name, from, d.size - k - from);
+    default:
+        return any_stack(p, x);
+    }
+}
+
 /* x with its view in which two dims have exchanged their names: one memory, read in two orders. */
 static mtf_tensor *any_twist(random_program *p)
 {
@@ -310,10 +363,12 @@ random_program program_new(uint64_t seed)
     }
     for (int i = 0; i < 4; i++)
         p.floats[p.nfloats++] = feed(&p, any_shape(&p, 3), MTF_F64);
+    for (int k = 0; k < 2 && seed % 2 == 0; k++)
+        p.floats[p.nfloats++] = tamed(&p, any_window(&p));
     for (int rows = 5 + below(&p.r, 26); rows > 0; rows--)
         p.floats[p.nfloats++] = tamed(&p, any_row(&p));
     if (seed % 2 == 0) /* the others are as they were when they failed once */
-        p.floats[p.nfloats++] = tamed(&p, any_fan_out(&p));
+        p.floats[p.nfloats++] = tamed(&p, below(&p.r, 2) ? any_fan_out(&p) : any_window(&p));
     if (seed % 4 == 2 && p.nfeeds + 2 <= MAX_FEEDS)
         p.floats[p.nfloats++] = tamed(&p, any_narrow(&p));
     add_gradients(&p);

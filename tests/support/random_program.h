@@ -6,7 +6,7 @@
 
 #include "mtf/mtf.h"
 
-enum { NAMES = 7, POOL = 48, MAX_FEEDS = 24, MAX_FETCHES = 12, VARIABLES = 3, RANK = 4, STEPS = 2 };
+enum { NAMES = 7, POOL = 56, MAX_FEEDS = 24, MAX_FETCHES = 12, VARIABLES = 3, RANK = 4, STEPS = 2 };
 enum { MAX_NODES = 4096 };
 
 /* A stream of random choices. */

@@ -400,7 +400,8 @@ static void resume_compares_what_changes_numbers(void **state)
     config_defaults(&b);
     static const char *const may[] = {
         "mesh=a:2",           "layout=batch:a",           "train.steps=9",
-        "train.eval_every=3", "train.checkpoint_every=0", "max_value_bytes=1000"};
+        "train.eval_every=3", "train.checkpoint_every=0", "max_value_bytes=1000",
+        "model.recompute=2"};
     for (size_t i = 0; i < sizeof may / sizeof *may; i++)
         expect_ok(config_set(&b, may[i], &err), &err);
     expect_ok(config_compare_for_resume(&a, &b, &err), &err);
@@ -411,7 +412,7 @@ static void resume_compares_what_changes_numbers(void **state)
     int numbers = 0;
     for (int i = 0; i < config_options.count; i++)
         numbers += !(config_options.rows[i].flags & CONFIG_FREE);
-    assert_int_equal(config_options.count - numbers, 6);
+    assert_int_equal(config_options.count - numbers, 7);
     config_free(&a);
     config_free(&b);
 }

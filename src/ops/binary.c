@@ -86,10 +86,8 @@ GRADIENT(add)
  * partial sums of processors can be added before they travel. */
 mtf_tensor *graph_add_gradients(mtf_tensor *a, mtf_tensor *b)
 {
-    if (!a || !b || a->node->op != &op_cast || b->node->op != &op_cast) return mtf_add(a, b);
-    mtf_tensor *x = a->node->in[0], *y = b->node->in[0];
-    const bool rounded = a->dtype == MTF_BF16 && x->dtype == MTF_F32 && y->dtype == MTF_F32;
-    return rounded ? mtf_cast(mtf_add(x, y), MTF_BF16) : mtf_add(a, b);
+    mtf_tensor *x = op_unrounded(a), *y = op_unrounded(b);
+    return x && y ? mtf_cast(mtf_add(x, y), MTF_BF16) : mtf_add(a, b);
 }
 
 ROW(add, "out = x + y", tile_infer_number2, sample_normal, linear_jointly)

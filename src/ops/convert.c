@@ -223,9 +223,26 @@ static bool cast_linear(const mtf_node *n, unsigned mask)
     return mask == 1 && widens(n->in[0]->dtype, n->out[0].dtype);
 }
 
+static bool is_rounded(const mtf_tensor *t)
+{
+    if (t->node->op == &op_reshape || t->node->op == &op_rename) return is_rounded(t->node->in[0]);
+    return t->node->op == &op_cast && t->dtype == MTF_BF16 && t->node->in[0]->dtype == MTF_F32;
+}
+
+mtf_tensor *op_unrounded(mtf_tensor *t)
+{
+    if (!t || !is_rounded(t)) return NULL;
+    mtf_tensor *x = t->node->in[0];
+    return t->node->op == &op_cast ? x : mtf_reshape(op_unrounded(x), t->shape);
+}
+
+/* A gradient that was rounded on its way to an f32 has no need to be. */
 static void cast_grad(mtf_node *n, mtf_tensor *const *dy, mtf_tensor **dx)
 {
-    if ((1u << n->in[0]->dtype) & TYPES_FLOAT) dx[0] = mtf_cast(dy[0], n->in[0]->dtype);
+    const mtf_dtype type = n->in[0]->dtype;
+    if (!mtf_dtype_is_float(type)) return;
+    mtf_tensor *wide = type == MTF_F32 ? op_unrounded(dy[0]) : NULL;
+    dx[0] = wide ? wide : mtf_cast(dy[0], type);
 }
 
 static mtf_tensor *cast_sample(mtf_graph *g, int k)

@@ -113,6 +113,10 @@ typedef struct cast_attr {
     mtf_dtype type;
 } cast_attr;
 
+/* Where t is an f32 that was rounded to bf16, behind it perhaps reshaped: what it was before, in
+ * the shape of t. Otherwise NULL. */
+mtf_tensor *op_unrounded(mtf_tensor *t);
+
 /* Gradients of activations as one function: y or x, and dy. */
 mtf_tensor *op_build_relu_grad(mtf_tensor *y, mtf_tensor *dy);
 mtf_tensor *op_build_gelu_grad(mtf_tensor *x, mtf_tensor *dy);

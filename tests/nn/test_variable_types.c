@@ -131,6 +131,20 @@ static void gradients_are_rounded_once(void **state)
     eval_close(&e);
 }
 
+/* The gradient of a weight in f32 is a sum in f32, and never was a bf16: 1 + 2^-9 arrives. */
+static void gradients_of_wide_weights_keep_their_digits(void **state)
+{
+    (void)state;
+    eval e = eval_open();
+    const mtf_dim a = {"a", 2}, b = {"b", 1};
+    mtf_tensor *x = INPUT(&e, MTF_SHAPE(a), MTF_BF16, 1, 0x1p-9);
+    mtf_tensor *w = INPUT(&e, MTF_SHAPE(b), MTF_F32, 1);
+    mtf_tensor *read = mtf_rename(mtf_cast(w, MTF_BF16), "b", "c");
+    mtf_tensor *y = mtf_matmul(x, read, MTF_SHAPE(a, {"c", 1}));
+    EXPECT(&e, eval_gradient(mtf_cast(y, MTF_F32), w), 0, 1 + 0x1p-9);
+    eval_close(&e);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -139,6 +153,7 @@ int main(void)
         cmocka_unit_test(small_updates_are_kept_where_f32_is_stored),
         cmocka_unit_test(sums_lose_no_addend),
         cmocka_unit_test(gradients_are_rounded_once),
+        cmocka_unit_test(gradients_of_wide_weights_keep_their_digits),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

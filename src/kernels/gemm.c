@@ -77,8 +77,8 @@ static gemm *make(const gemm_desc *canonical, bool swapped)
     g->n = gemm_total(g->d.n, g->d.nn);
     g->k = gemm_total(g->d.k, g->d.nk);
     const bool empty = g->batch == 0 || g->m == 0 || g->n == 0;
-    if (empty || g->k == 0 || g->d.dtype != MTF_F32 || !gemm_library_prepare(g))
-        gemm_own_prepare(g);
+    const bool sums_f32 = mtf_dtype_of_sums(g->d.dtype) == MTF_F32;
+    if (empty || g->k == 0 || !sums_f32 || !gemm_library_prepare(g)) gemm_own_prepare(g);
     if (empty) g->tasks = 0;
     g->tasks_per_grain = tasks_per_grain(g->tasks, g->task_flops);
     return g;

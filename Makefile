@@ -3,7 +3,7 @@
 PREFIX ?= /usr/local
 JOBS   ?= $(shell nproc)
 
-.PHONY: all build demo test test-all install format golden clean
+.PHONY: all build demo test test-all install docs format golden clean
 
 all: build
 
@@ -29,6 +29,10 @@ install: build
 # Rewrites the golden files from what the tests find now; look at the difference before a commit.
 golden: build
 	@MTF_UPDATE_GOLDEN=1 ctest --test-dir build -j2 -LE mpi >/dev/null; git status --short tests/golden
+
+# Rewrites docs/ops.md from the rows.
+docs: build
+	@build/tools/ops_doc . >docs/ops.md
 
 format:
 	@scripts/check-format --fix

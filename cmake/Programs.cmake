@@ -46,3 +46,9 @@ foreach(flavor ${mtf_mpi_flavors})
     add_custom_target(mtf_module_${flavor} ALL DEPENDS ${out})
   endif()
 endforeach()
+
+# What makes pages of docs/ from the rows; it sees the inside.
+add_executable(ops_doc ${CMAKE_SOURCE_DIR}/tools/ops_doc.c)
+target_link_libraries(ops_doc PRIVATE mtf_static)
+target_include_directories(ops_doc PRIVATE ${CMAKE_SOURCE_DIR}/src)
+set_target_properties(ops_doc PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tools)

@@ -3,13 +3,16 @@
 #ifndef MTF_MTF_H
 #define MTF_MTF_H
 
+#include "mtf/embedding.h"
 #include "mtf/gradient.h"
 #include "mtf/graph.h"
 #include "mtf/mesh.h"
 #include "mtf/nn.h"
+#include "mtf/norm.h"
 #include "mtf/ops.h"
 #include "mtf/optimize.h"
 #include "mtf/program.h"
+#include "mtf/schedule.h"
 #include "mtf/session.h"
 #include "mtf/types.h"
 

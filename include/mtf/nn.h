@@ -9,6 +9,7 @@
 #ifndef MTF_NN_H
 #define MTF_NN_H
 
+#include "mtf/norm.h"
 #include "mtf/ops.h"
 
 #ifdef __cplusplus
@@ -40,21 +41,6 @@ mtf_tensor *mtf_dense(mtf_tensor *x, mtf_tensor *w);
 mtf_tensor *mtf_embedding(mtf_tensor *table, mtf_tensor *indices, const char *dim);
 
 /* ---- layers ---- */
-
-/* The two variables of a layer norm along one dim. */
-typedef struct mtf_norm {
-    mtf_tensor *scale; /* [dim], begins as ones */
-    mtf_tensor *bias;  /* [dim], begins as zeros */
-} mtf_norm;
-
-/* Variables <name>/scale and <name>/bias. */
-mtf_norm mtf_norm_variables(mtf_graph *g, const char *name, mtf_dim dim, mtf_dtype type);
-mtf_norm mtf_norm_variables_typed(mtf_graph *g, const char *name, mtf_dim dim,
-                                  mtf_variable_types types);
-
-/* (x - mean) / sqrt(variance + epsilon) * scale + bias along the norm's dim; the usual epsilon is
- * 1e-6. Worked out in f32 where x is bf16. Shape and type of x. */
-mtf_tensor *mtf_layer_norm(mtf_tensor *x, mtf_norm norm, double epsilon);
 
 typedef enum mtf_activation { MTF_RELU, MTF_GELU } mtf_activation;
 

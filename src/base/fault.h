@@ -68,6 +68,12 @@
     F(FAULT_WINDOW_START, "window_start")                                                          \
     F(FAULT_CHUNK_LOST, "chunk_lost")                                                              \
     F(FAULT_SUM_ORDER, "sum_order")                                                                \
+    F(FAULT_WINDOW_GAP, "window_gap")                                                              \
+    F(FAULT_WINDOW_PERIOD, "window_period")                                                        \
+    F(FAULT_CUMSUM_BLOCKS, "cumsum_blocks")                                                        \
+    F(FAULT_TOP_K_TIES, "top_k_ties")                                                              \
+    F(FAULT_STACK_OFFSET, "stack_offset")                                                          \
+    F(FAULT_SHARE_WINDOW, "share_window")                                                          \
     F(FAULT_MOVE_LIMIT, "move_limit")
 
 #define FAULT_ENUM(id, name) id,

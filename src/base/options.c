@@ -170,7 +170,6 @@ static mtf_status set_named(const option_row *row, const char *prefix, void *val
 
 void options_defaults(const option_table *t, void *values)
 {
-    MTF_CHECK(t->count <= 64, "a table of %d options", t->count);
     for (int i = 0; i < t->count; i++) {
         const option_row *row = &t->rows[i];
         void *f = field(row, values);
@@ -272,6 +271,7 @@ static int parse_one(const option_table *t, int argc, char *const *argv, int i, 
 mtf_status options_parse(const option_table *t, int argc, char *const *argv, void *values,
                          option_args *args, mtf_err *err)
 {
+    MTF_CHECK(t->count <= 64, "a command line of %d options", t->count);
     *args = (option_args){.items = mem_alloc(((size_t)argc + 1) * sizeof *args->items)};
     static char help[] = "--help";
     for (int i = 0, is_open = 1; i < argc;) {

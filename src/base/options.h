@@ -41,7 +41,7 @@ typedef struct option_row {
 
 typedef struct option_table {
     const option_row *rows;
-    int count;        /* at most 64 */
+    int count;        /* at most 64 for options_parse */
     const char *noun; /* what a message calls a row: "key" or "option" */
 } option_table;
 

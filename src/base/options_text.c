@@ -127,7 +127,10 @@ static void print_row(const option_row *row, bool dashes, FILE *out)
     char left[80];
     const char *word = dashes ? value_word(row) : "";
     snprintf(left, sizeof left, "%s%s%s%s", dashes ? "--" : "", row->key, *word ? " " : "", word);
-    fprintf(out, "  %-24s %s", left, row->help);
+    if (strlen(left) > 24) /* a line of its own */
+        fprintf(out, "  %s\n  %-24s %s", left, "", row->help);
+    else
+        fprintf(out, "  %-24s %s", left, row->help);
     for (int i = 0; row->type == OPTION_CHOICE && row->names[i]; i++)
         fprintf(out, "%s%s", i ? ", " : ": ", row->names[i]);
     const bool silent = row->type == OPTION_LIST || (dashes && row->type == OPTION_BOOL);

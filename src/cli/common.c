@@ -10,6 +10,7 @@
 #include "cli/cli.h"
 #include "exec/job.h"
 #include "mtf/session.h"
+#include "nn/schedule.h"
 
 bool cli_is_root(void)
 {
@@ -62,6 +63,10 @@ static void print_help(const command *c, const option_table *t)
     if (!options_find(t, "set")) return;
     printf("\nkeys of the configuration, with their defaults:\n");
     options_print_help(&config_options, false, stdout);
+    printf(
+        "\nfactors of train.schedule, joined by '*', with their defaults; a `part` is a number of "
+        "steps\nor, up to 1, a part of all:\n");
+    schedule_print_factors(stdout);
 }
 
 bool cli_parse(const command *c, const option_table *t, int argc, char **argv, void *values,

@@ -64,10 +64,12 @@ typedef struct op_field {
 typedef struct lowering lowering;
 
 struct op {
-    const char *name; /* as printed */
-    const char *doc;  /* one line: the index formula */
-    int nin;          /* operands; -1: any number, at least one */
-    int nout;         /* results; 0 means 1, -1 as many as the int that attr begins with */
+    const char *name;    /* as printed */
+    const char *doc;     /* one line: the index formula */
+    const char *example; /* a call, over the tensors that docs/ops.md begins with; "": only
+                            gradients make it. NULL: of x, or of x and y */
+    int nin;             /* operands; -1: any number, at least one */
+    int nout;            /* results; 0 means 1, -1 as many as the int that attr begins with */
     unsigned traits;
     size_t attr_size;
     const op_field *fields; /* ends with a NULL name; NULL: no attributes */

@@ -231,7 +231,7 @@ static int64_t meet_window(const window *w, const block *src, const block *dst,
     const int64_t a = src->lo[0], a_end = a + src->n[0];
     const int64_t first = dst->lo[0] + w->start, end = first + dst->n[0];
     int64_t n = 0, cap = 0, from = 0, to = 0; /* how many periods further back */
-    if (w->period) {
+    if (w->period && !FAULT(FAULT_WINDOW_PERIOD)) {
         from = floor_div(first - (a_end - 1), w->period);
         to = floor_div(end - 1 - a, w->period);
     }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Weights, products, layer norm and feed-forward. All are compositions, so they partition for any
+ * Weights, products and feed-forward. All are compositions, so they partition for any
  * layout by the roles of what they are made of. */
 #include <math.h>
 
@@ -60,42 +60,6 @@ mtf_tensor *mtf_dense(mtf_tensor *x, mtf_tensor *w)
 mtf_tensor *mtf_embedding(mtf_tensor *table, mtf_tensor *indices, const char *dim)
 {
     return mtf_gather(mtf_variable_read(table), indices, dim);
-}
-
-mtf_norm mtf_norm_variables_typed(mtf_graph *g, const char *name, mtf_dim dim,
-                                  mtf_variable_types types)
-{
-    const mtf_shape shape = {.rank = 1, .dim = {dim}};
-    mtf_scope_push(g, name);
-    const mtf_norm norm = {
-        .scale =
-            mtf_variable_typed(g, "scale", mtf_constant(g, 1.0, shape, types.stored), true, types),
-        .bias =
-            mtf_variable_typed(g, "bias", mtf_constant(g, 0.0, shape, types.stored), true, types),
-    };
-    mtf_scope_pop(g);
-    return norm;
-}
-
-mtf_norm mtf_norm_variables(mtf_graph *g, const char *name, mtf_dim dim, mtf_dtype type)
-{
-    return mtf_norm_variables_typed(g, name, dim, all_of(type));
-}
-
-mtf_tensor *mtf_layer_norm(mtf_tensor *given, mtf_norm norm, double epsilon)
-{
-    const mtf_dtype type = mtf_tensor_dtype(given), wide = mtf_dtype_of_sums(type);
-    mtf_tensor *x = mtf_cast(given, wide);
-    const mtf_shape along = mtf_tensor_shape(norm.scale);
-    mtf_shape rest = mtf_tensor_shape(x);
-    for (int i = 0; i < along.rank; i++)
-        rest = mtf_shape_without(rest, along.dim[i].name);
-    mtf_tensor *centred = mtf_sub(x, mtf_reduce_mean(x, rest));
-    mtf_tensor *variance = mtf_reduce_mean(mtf_square(centred), rest);
-    mtf_tensor *normal = mtf_mul(centred, mtf_rsqrt(mtf_offset(variance, epsilon)));
-    /* Scale and bias as they are stored, and not by way of bf16. */
-    mtf_tensor *scaled = mtf_mul(normal, mtf_cast(norm.scale, wide));
-    return mtf_cast(mtf_add(scaled, mtf_cast(norm.bias, wide)), type);
 }
 
 mtf_tensor *mtf_feed_forward(mtf_tensor *x, mtf_tensor *wi, mtf_tensor *wo, mtf_activation a)

@@ -1,28 +1,89 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Optimisers and clipping: elementwise work on variables, gradients and slots, so each processor
- * updates what it holds and nothing moves. */
-#include "mtf/optimize.h"
+ * Optimisers as a whole: slots, placeholders, the step, averages. Elementwise work on variables,
+ * gradients and slots, so each processor updates what it holds; only Adafactor's means move. */
+#include "nn/optimize.h"
+
+#include <regex.h>
+#include <string.h>
 
 #include "graph/graph.h"
+#include "ops/rows.h"
 
-static bool is_adam(const mtf_optimizer *o)
+static const optimizer_row *const rows[MTF_NUM_OPTIMIZERS] = {
+    [MTF_SGD] = &optimizer_sgd,           [MTF_MOMENTUM] = &optimizer_momentum,
+    [MTF_NESTEROV] = &optimizer_nesterov, [MTF_ADAM] = &optimizer_adam,
+    [MTF_ADAMW] = &optimizer_adamw,       [MTF_ADAFACTOR] = &optimizer_adafactor,
+};
+
+/* ---- what is shared with the kinds ---- */
+
+static mtf_tensor *keep(mtf_optimizer *o, mtf_tensor *slot)
 {
-    return o->options.kind == MTF_ADAM || o->options.kind == MTF_ADAMW;
+    if (slot) o->slot[o->nslots++] = slot;
+    return slot;
 }
 
-/* The type of a variable's slots and of its update: f32 where it is stored as bf16. */
+/* Named by the variable's whole path, whatever the scope is. */
+static mtf_tensor *make_slot(mtf_optimizer *o, int i, const char *name, mtf_tensor *initial)
+{
+    mtf_graph *g = mtf_tensor_graph(o->variable[i]);
+    const char *path = arena_printf(g->mem, "%s/%s", mtf_tensor_name(o->variable[i]), name);
+    return keep(o, mtf_variable(g, path, initial, false));
+}
+
+mtf_tensor *optimizer_slot(mtf_optimizer *o, int i, const char *name, mtf_shape shape)
+{
+    mtf_graph *g = mtf_tensor_graph(o->variable[i]);
+    return make_slot(o, i, name, mtf_constant(g, 0.0, shape, optimizer_type(o)));
+}
+
 static mtf_dtype type_of(const mtf_tensor *variable)
 {
     return mtf_dtype_of_sums(mtf_tensor_dtype(variable));
 }
 
-/* Named by the variable's whole path, whatever the scope is. */
-static mtf_tensor *slot(mtf_graph *g, const mtf_tensor *variable, const char *name)
+mtf_dtype optimizer_type(const mtf_optimizer *o)
 {
-    const char *path = arena_printf(g->mem, "%s/%s", mtf_tensor_name(variable), name);
-    mtf_tensor *zero = mtf_constant(g, 0.0, mtf_tensor_shape(variable), type_of(variable));
-    return mtf_variable(g, path, zero, false);
+    return type_of(o->variable[0]);
 }
+
+mtf_tensor *optimizer_value(const mtf_optimizer *o, int i)
+{
+    return mtf_cast(o->variable[i], optimizer_type(o));
+}
+
+mtf_tensor *optimizer_rate(const mtf_optimizer *o, int i)
+{
+    return o->rate[o->rate_of[i]];
+}
+
+bool optimizer_match(mtf_graph *g, const char *what, const char *pattern, int n,
+                     mtf_tensor *const *variables, bool *mark)
+{
+    regex_t regex;
+    const int code = regcomp(&regex, pattern, REG_EXTENDED | REG_NOSUB);
+    if (code != 0) {
+        char text[128];
+        regerror(code, &regex, text, sizeof text);
+        return graph_fail(g, "optimizer: %s '%s' is no regular expression: %s", what, pattern,
+                          text) != NULL;
+    }
+    bool any = false;
+    for (int i = 0; i < n; i++) {
+        mark[i] = regexec(&regex, mtf_tensor_name(variables[i]), 0, NULL, 0) == 0;
+        any |= mark[i];
+    }
+    regfree(&regex);
+    if (!any)
+        graph_fail(g,
+                   "optimizer: %s '%s' matches no variable; the %d variables have names like '%s' "
+                   "and '%s'",
+                   what, pattern, n, mtf_tensor_name(variables[0]),
+                   mtf_tensor_name(variables[n - 1]));
+    return any;
+}
+
+/* ---- making one ---- */
 
 static bool variables_usable(mtf_graph *g, int n, mtf_tensor *const *variables)
 {
@@ -30,6 +91,8 @@ static bool variables_usable(mtf_graph *g, int n, mtf_tensor *const *variables)
     for (int i = 0; i < n; i++) {
         const mtf_tensor *v = variables[i];
         if (!v) return false;
+        if (!(v->node->op->traits & TRAIT_STATE))
+            graph_fail(g, "optimizer: '%s' is no variable", mtf_tensor_name(v));
         if (mtf_dtype_is_float(v->dtype) && type_of(v) == type_of(variables[0])) continue;
         graph_fail(
             g,
@@ -41,98 +104,153 @@ static bool variables_usable(mtf_graph *g, int n, mtf_tensor *const *variables)
     return mtf_graph_status(g, NULL) == MTF_OK;
 }
 
+static bool schedule_usable(mtf_graph *g, const char *what, const mtf_schedule *s)
+{
+    mtf_err err = {0};
+    if (mtf_schedule_check(s, &err) == MTF_OK) return true;
+    return graph_fail(g, "optimizer: schedule%s: %s", what, err.text) != NULL;
+}
+
+static bool options_usable(mtf_graph *g, const mtf_optimizer_options *o)
+{
+    if ((unsigned)o->kind >= MTF_NUM_OPTIMIZERS)
+        graph_fail(g, "optimizer: there is no kind %d", (int)o->kind);
+    if (o->nrules < 0 || o->nrules > MTF_MAX_RATE_RULES)
+        graph_fail(g, "optimizer: %d rules of learning rates; there may be %d", o->nrules,
+                   (int)MTF_MAX_RATE_RULES);
+    if (!(o->average_decay >= 0 && o->average_decay < 1))
+        graph_fail(g, "optimizer: average_decay is %g; it must be at least 0 and below 1",
+                   o->average_decay);
+    schedule_usable(g, "", &o->schedule);
+    return mtf_graph_status(g, NULL) == MTF_OK;
+}
+
+static void allocate(mtf_graph *g, mtf_optimizer *o, int n, mtf_tensor *const *variables)
+{
+    mtf_tensor ***const lists[] = {&o->variable, &o->m, &o->v, &o->vr, &o->vc, &o->average};
+    for (size_t k = 0; k < sizeof lists / sizeof *lists; k++)
+        *lists[k] = arena_alloc(g->mem, sizeof(mtf_tensor *) * (size_t)n);
+    o->slot = arena_alloc(g->mem, sizeof(mtf_tensor *) * MTF_MAX_VARIABLE_UPDATES * (size_t)n);
+    o->decays = arena_alloc(g->mem, (size_t)n);
+    o->scales = arena_alloc(g->mem, (size_t)n);
+    o->rate_of = arena_alloc(g->mem, sizeof *o->rate_of * (size_t)n);
+    o->nvariables = n;
+    memcpy(o->variable, variables, sizeof *variables * (size_t)n);
+}
+
+/* The placeholders of learning rates, and which one each variable takes. Later rules first, so that
+ * the first one that matches stays. */
+static void make_rates(mtf_graph *g, mtf_optimizer *o)
+{
+    const int n = o->options.nrules;
+    const mtf_dtype type = optimizer_type(o);
+    bool *mark = arena_alloc(g->mem, (size_t)o->nvariables);
+    mtf_rate_rule *copy = arena_alloc(g->mem, sizeof *copy * (size_t)(n + 1));
+    o->nrates = n + 1;
+    for (int k = 0; k < o->nrates; k++)
+        o->rate[k] = mtf_placeholder(g, "learning_rate", MTF_SCALAR, type);
+    for (int k = n - 1; k >= 0; k--) {
+        copy[k] = o->options.rules[k];
+        copy[k].pattern = arena_strdup(g->mem, copy[k].pattern);
+        if (!schedule_usable(g, " of a rule", &copy[k].schedule) ||
+            !optimizer_match(g, "the pattern of a learning rate", copy[k].pattern, o->nvariables,
+                             o->variable, mark))
+            return;
+        for (int i = 0; i < o->nvariables; i++)
+            if (mark[i]) o->rate_of[i] = k + 1;
+    }
+    o->options.rules = copy;
+}
+
+/* A variable's average begins as the variable does. */
+static void make_average(mtf_optimizer *o, int i)
+{
+    const mtf_tensor *v = o->variable[i];
+    if (v->dtype == MTF_BF16) {
+        graph_fail(v->node->graph,
+                   "optimizer: average_decay is %g and variable '%s' is stored as bf16, whose "
+                   "average would not move; store it as f32",
+                   o->options.average_decay, mtf_tensor_name(v));
+        return;
+    }
+    const variable_attr *a = o->variable[i]->node->attr;
+    o->average[i] = make_slot(o, i, "average", a->initial);
+}
+
 mtf_optimizer *mtf_optimizer_new(mtf_graph *g, const mtf_optimizer_options *options, int nvariables,
                                  mtf_tensor *const *variables)
 {
-    if (!variables_usable(g, nvariables, variables)) return NULL;
-    const size_t bytes = sizeof(mtf_tensor *) * (size_t)nvariables;
-    const mtf_dtype type = type_of(variables[0]);
+    if (!variables_usable(g, nvariables, variables) || !options_usable(g, options)) return NULL;
+    const optimizer_row *row = rows[options->kind];
     mtf_optimizer *o = arena_alloc(g->mem, sizeof *o);
-    *o = (mtf_optimizer){.options = *options, .nvariables = nvariables};
-    o->variable = arena_alloc(g->mem, bytes);
-    o->m = arena_alloc(g->mem, bytes);
-    o->v = arena_alloc(g->mem, bytes);
-    for (int i = 0; i < nvariables; i++) {
-        o->variable[i] = variables[i];
-        if (options->kind != MTF_SGD) o->m[i] = slot(g, variables[i], "m");
-        if (is_adam(o)) o->v[i] = slot(g, variables[i], "v");
-    }
-    o->rate = mtf_placeholder(g, "learning_rate", MTF_SCALAR, type);
-    if (is_adam(o)) {
-        o->correction[0] = mtf_placeholder(g, "correction_1", MTF_SCALAR, type);
-        o->correction[1] = mtf_placeholder(g, "correction_2", MTF_SCALAR, type);
+    o->options = *options;
+    allocate(g, o, nvariables, variables);
+    make_rates(g, o);
+    if (row->begin && mtf_graph_status(g, NULL) == MTF_OK) row->begin(g, o);
+    for (int i = 0; i < nvariables && mtf_graph_status(g, NULL) == MTF_OK; i++) {
+        if (row->slots) row->slots(g, o, i);
+        if (options->average_decay > 0) make_average(o, i);
     }
     return mtf_graph_status(g, NULL) == MTF_OK ? o : NULL;
 }
 
-/* keep * old + (1 - keep) * now */
-static mtf_tensor *average(mtf_tensor *old, mtf_tensor *now, double kept)
-{
-    return mtf_add(mtf_scale(old, kept), mtf_scale(now, 1.0 - kept));
-}
+/* ---- a step ---- */
 
-/* What the rate is multiplied with; adds the assignments of slots. */
-static mtf_tensor *direction(const mtf_optimizer *o, int i, mtf_tensor *w, mtf_tensor *gradient,
-                             mtf_tensor **updates, int *n)
+static void add_average(const mtf_optimizer *o, int i, mtf_tensor *value, update_list *list)
 {
-    const mtf_optimizer_options *s = &o->options;
-    if (s->kind == MTF_SGD) return gradient;
-    if (s->kind == MTF_MOMENTUM) {
-        mtf_tensor *m = mtf_add(mtf_scale(o->m[i], s->momentum), gradient);
-        updates[(*n)++] = mtf_assign(o->m[i], m);
-        return m;
-    }
-    mtf_tensor *m = average(o->m[i], gradient, s->beta1);
-    mtf_tensor *v = average(o->v[i], mtf_square(gradient), s->beta2);
-    updates[(*n)++] = mtf_assign(o->m[i], m);
-    updates[(*n)++] = mtf_assign(o->v[i], v);
-    mtf_tensor *root = mtf_offset(mtf_sqrt(mtf_mul(v, o->correction[1])), s->epsilon);
-    mtf_tensor *d = mtf_div(mtf_mul(m, o->correction[0]), root);
-    const bool decays =
-        s->kind == MTF_ADAMW && s->weight_decay != 0 && mtf_tensor_shape(w).rank >= 2;
-    return decays ? mtf_add(d, mtf_scale(w, s->weight_decay)) : d;
+    const double decay = o->options.average_decay;
+    mtf_tensor *next = mtf_add(mtf_scale(o->average[i], decay), mtf_scale(value, 1.0 - decay));
+    list->update[list->n++] = mtf_assign(o->average[i], next);
 }
 
 int mtf_optimizer_updates(const mtf_optimizer *o, mtf_tensor *const *gradients,
                           mtf_tensor **updates)
 {
     if (!o) return 0;
-    mtf_graph *g = mtf_tensor_graph(o->rate);
-    int n = 0;
+    mtf_graph *g = mtf_tensor_graph(o->rate[0]);
+    update_list list = {.update = updates};
     mtf_scope_push(g, "optimizer");
     for (int i = 0; i < o->nvariables; i++) {
         if (!gradients[i]) continue;
-        mtf_tensor *v = o->variable[i], *w = mtf_cast(v, type_of(v));
-        mtf_tensor *d = direction(o, i, w, mtf_cast(gradients[i], type_of(v)), updates, &n);
-        mtf_tensor *next = mtf_sub(w, mtf_mul(d, o->rate));
-        updates[n++] = mtf_assign(v, mtf_cast(next, mtf_tensor_dtype(v)));
+        mtf_tensor *gradient = mtf_cast(gradients[i], optimizer_type(o));
+        mtf_tensor *change = rows[o->options.kind]->change(o, i, gradient, &list);
+        mtf_tensor *value = mtf_sub(optimizer_value(o, i), change);
+        const mtf_dtype stored = mtf_tensor_dtype(o->variable[i]);
+        updates[list.n++] = mtf_assign(o->variable[i], mtf_cast(value, stored));
+        if (o->average[i]) add_average(o, i, value, &list);
     }
     mtf_scope_pop(g);
-    return mtf_graph_status(g, NULL) == MTF_OK ? n : 0;
+    return mtf_graph_status(g, NULL) == MTF_OK ? list.n : 0;
 }
 
-mtf_tensor *mtf_global_norm(int n, mtf_tensor *const *tensors)
+int mtf_optimizer_swap_averages(const mtf_optimizer *o, mtf_tensor **updates)
 {
-    mtf_tensor *sum = NULL;
-    mtf_tensor **part = mem_alloc(sizeof(mtf_tensor *) * (size_t)(n > 0 ? n : 1));
-    int parts = 0;
-    for (int i = 0; i < n; i++)
-        if (tensors[i]) {
-            mtf_tensor *x = mtf_cast(tensors[i], type_of(tensors[i]));
-            part[parts++] = mtf_reduce_sum(mtf_square(x), MTF_SCALAR);
-        }
-    for (int i = 0; i < parts; i++)
-        sum = sum ? mtf_add(sum, part[i]) : part[i];
-    mem_free(part);
-    return mtf_sqrt(sum);
+    int n = 0;
+    for (int i = 0; o && i < o->nvariables; i++) {
+        if (!o->average[i]) continue;
+        updates[n++] = mtf_assign(o->variable[i], o->average[i]);
+        updates[n++] = mtf_assign(o->average[i], o->variable[i]);
+    }
+    return n;
 }
 
-/* A norm of 0 gives infinity, then 1. */
-mtf_tensor *mtf_clip_factor(mtf_tensor *norm, double limit)
+static void add_scalar(mtf_step_scalar *list, int *n, mtf_tensor *placeholder, double value)
 {
-    mtf_graph *g = mtf_tensor_graph(norm);
-    if (!g) return NULL;
-    const mtf_dtype type = mtf_tensor_dtype(norm);
-    mtf_tensor *ratio = mtf_div(mtf_constant(g, limit, MTF_SCALAR, type), norm);
-    return mtf_minimum(mtf_constant(g, 1.0, MTF_SCALAR, type), ratio);
+    if (placeholder) list[(*n)++] = (mtf_step_scalar){.placeholder = placeholder, .value = value};
+}
+
+int mtf_optimizer_scalars(const mtf_optimizer *o, int64_t step, int64_t total,
+                          mtf_step_scalar *scalars)
+{
+    int n = 0;
+    for (int k = 0; k < o->nrates; k++) {
+        const mtf_schedule *s = k ? &o->options.rules[k - 1].schedule : &o->options.schedule;
+        add_scalar(scalars, &n, o->rate[k], mtf_schedule_rate(s, step, total));
+    }
+    add_scalar(scalars, &n, o->correction[0], mtf_adam_correction(o->options.beta1, step));
+    add_scalar(scalars, &n, o->correction[1], mtf_adam_correction(o->options.beta2, step));
+    const double decay = mtf_adafactor_decay(&o->options.adafactor, step);
+    add_scalar(scalars, &n, o->decay, decay);
+    add_scalar(scalars, &n, o->novelty, 1.0 - decay);
+    return n;
 }

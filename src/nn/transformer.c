@@ -46,6 +46,13 @@ static mtf_tensor *keep(mtf_transformer *m, mtf_tensor *variable)
     return variable;
 }
 
+static mtf_norm norm_variables(mtf_graph *g, const char *name, const mtf_transformer_options *o,
+                               mtf_variable_types t)
+{
+    return mtf_norm_variables_typed(g, name, MTF_SHAPE({"d_model", o->d_model}),
+                                    MTF_NORM_SCALE | MTF_NORM_BIAS, t);
+}
+
 static mtf_norm keep_norm(mtf_transformer *m, mtf_norm norm)
 {
     keep(m, norm.scale);
@@ -64,14 +71,14 @@ static mtf_transformer_layer layer_variables(mtf_graph *g, mtf_transformer *m, m
     const double small = 1.0 / sqrt(2.0 * (double)o->layers);
     mtf_transformer_layer l = {0};
     mtf_scope_push(g, "attention");
-    l.attention_norm = keep_norm(m, mtf_norm_variables_typed(g, "norm", model, t));
+    l.attention_norm = keep_norm(m, norm_variables(g, "norm", o, t));
     l.wq = keep(m, mtf_dense_weight_typed(g, "wq", in, heads, 1.0, t));
     l.wk = keep(m, mtf_dense_weight_typed(g, "wk", in, heads, 1.0, t));
     l.wv = keep(m, mtf_dense_weight_typed(g, "wv", in, heads, 1.0, t));
     l.wo = keep(m, mtf_dense_weight_typed(g, "wo", heads, in, small, t));
     mtf_scope_pop(g);
     mtf_scope_push(g, "feed_forward");
-    l.feed_forward_norm = keep_norm(m, mtf_norm_variables_typed(g, "norm", model, t));
+    l.feed_forward_norm = keep_norm(m, norm_variables(g, "norm", o, t));
     l.wi = keep(m, mtf_dense_weight_typed(g, "wi", in, ff, 1.0, t));
     l.wo_of_ffn = keep(m, mtf_dense_weight_typed(g, "wo", ff, in, small, t));
     mtf_scope_pop(g);
@@ -96,7 +103,7 @@ mtf_transformer *mtf_transformer_variables(mtf_graph *g, const mtf_transformer_o
         m->layer[i] = layer_variables(g, m, t);
         mtf_scope_pop(g);
     }
-    m->final_norm = keep_norm(m, mtf_norm_variables_typed(g, "final_norm", model, t));
+    m->final_norm = keep_norm(m, norm_variables(g, "final_norm", o, t));
     m->softmax = o->tied ? m->embedding
                          : keep(m, mtf_dense_weight_typed(g, "softmax", MTF_SHAPE(model),
                                                           MTF_SHAPE(vocab), 1.0, t));

@@ -60,6 +60,7 @@ static mtf_tensor *sample(mtf_graph *g, int k)
 const op op_causal_bias = {
     .name = "causal_bias",
     .doc = "out[q m] = 0 where q >= m, else -1e9",
+    .example = "mtf_causal_bias(g, a, b, MTF_F32)",
     .nin = 0,
     .attr_size = sizeof(bias_attr),
     .fields = fields,

@@ -36,7 +36,7 @@ static mtf_tensor *sample_with(mtf_graph *g, int k, const op *row,
     return NULL;
 }
 
-#define ROW(fn, documentation, infer_fn, operand)                                                  \
+#define ROW(fn, documentation, infer_fn, operand, operands)                                        \
     static mtf_tensor *fn##_sample(mtf_graph *g, int k)                                            \
     {                                                                                              \
         return sample_with(g, k, &op_##fn, operand);                                               \
@@ -44,6 +44,7 @@ static mtf_tensor *sample_with(mtf_graph *g, int k, const op *row,
     const op op_##fn = {                                                                           \
         .name = #fn,                                                                               \
         .doc = documentation,                                                                      \
+        .example = "mtf_" #fn "(" operands ")",                                                    \
         .nin = 2,                                                                                  \
         .traits = TRAIT_TILE,                                                                      \
         .infer = infer_fn,                                                                         \
@@ -77,21 +78,21 @@ static mtf_tensor *sample_with(mtf_graph *g, int k, const op *row,
     TILE_VARIANTS(name)
 
 COMPARE_TILE(less_tile, x < y)
-ROW(less, "out = x < y", infer_compare, sample_ties)
+ROW(less, "out = x < y", infer_compare, sample_ties, "x, y")
 COMPARE_TILE(less_equal_tile, x <= y)
-ROW(less_equal, "out = x <= y", infer_compare, sample_ties)
+ROW(less_equal, "out = x <= y", infer_compare, sample_ties, "x, y")
 COMPARE_TILE(greater_tile, x > y)
-ROW(greater, "out = x > y", infer_compare, sample_ties)
+ROW(greater, "out = x > y", infer_compare, sample_ties, "x, y")
 COMPARE_TILE(greater_equal_tile, x >= y)
-ROW(greater_equal, "out = x >= y", infer_compare, sample_ties)
+ROW(greater_equal, "out = x >= y", infer_compare, sample_ties, "x, y")
 COMPARE_TILE(equal_tile, x == y)
-ROW(equal, "out = x is y", infer_compare, sample_ties)
+ROW(equal, "out = x is y", infer_compare, sample_ties, "x, y")
 COMPARE_TILE(not_equal_tile, x != y)
-ROW(not_equal, "out = x is not y", infer_compare, sample_ties)
+ROW(not_equal, "out = x is not y", infer_compare, sample_ties, "x, y")
 LOGIC_TILE(logical_and_tile, x &y)
-ROW(logical_and, "out = x and y", infer_logic, sample_flags)
+ROW(logical_and, "out = x and y", infer_logic, sample_flags, "k, k")
 LOGIC_TILE(logical_or_tile, x | y)
-ROW(logical_or, "out = x or y", infer_logic, sample_flags)
+ROW(logical_or, "out = x or y", infer_logic, sample_flags, "k, k")
 
 /* ---- where ---- */
 
@@ -175,6 +176,7 @@ static mtf_tensor *where_sample(mtf_graph *g, int k)
 const op op_where = {
     .name = "where",
     .doc = "out = a where condition, else b",
+    .example = "mtf_where(k, x, y)",
     .nin = 3,
     .traits = TRAIT_TILE,
     .infer = where_infer,

@@ -87,6 +87,7 @@ static mtf_tensor *concat_sample(mtf_graph *g, int k)
 const op op_concat = {
     .name = "concat",
     .doc = "out = the operands one behind the other along dim",
+    .example = "mtf_concat(2, (mtf_tensor *[]){x, x}, \"b\")",
     .nin = -1,
     .traits = TRAIT_RESIZES,
     .attr_size = sizeof(concat_attr),
@@ -187,6 +188,7 @@ static mtf_tensor *split_sample(mtf_graph *g, int k)
 const op op_split = {
     .name = "split",
     .doc = "out_k = the elements of x along dim behind those of out_0 .. out_(k-1)",
+    .example = "mtf_split(x, \"b\", 3, NULL, parts)",
     .nin = 1,
     .nout = -1,
     .traits = TRAIT_RESIZES,

@@ -73,6 +73,7 @@ static mtf_tensor *scale_sample(mtf_graph *g, int k)
 const op op_scale = {
     .name = "scale",
     .doc = "out = x * value",
+    .example = "mtf_scale(x, 0.5)",
     .nin = 1,
     .traits = TRAIT_TILE | TRAIT_INPLACE,
     .attr_size = sizeof(number_attr),
@@ -107,6 +108,7 @@ static mtf_tensor *offset_sample(mtf_graph *g, int k)
 const op op_offset = {
     .name = "offset",
     .doc = "out = x + value",
+    .example = "mtf_offset(x, 1.0)",
     .nin = 1,
     .traits = TRAIT_TILE | TRAIT_INPLACE,
     .attr_size = sizeof(number_attr),
@@ -140,6 +142,7 @@ static mtf_tensor *leaky_relu_sample(mtf_graph *g, int k)
 const op op_leaky_relu = {
     .name = "leaky_relu",
     .doc = "out = x above 0, else x * value",
+    .example = "mtf_leaky_relu(x, 0.2)",
     .nin = 1,
     .traits = TRAIT_TILE | TRAIT_INPLACE,
     .attr_size = sizeof(number_attr),
@@ -265,6 +268,7 @@ static mtf_tensor *cast_sample(mtf_graph *g, int k)
 const op op_cast = {
     .name = "cast",
     .doc = "out = x as another type",
+    .example = "mtf_cast(x, MTF_F64)",
     .nin = 1,
     .traits = TRAIT_TILE,
     .attr_size = sizeof(cast_attr),

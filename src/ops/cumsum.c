@@ -4,6 +4,7 @@
  */
 #include <string.h>
 
+#include "base/fault.h"
 #include "mtf/ops.h"
 #include "ops/rows.h"
 #include "ops/tile.h"
@@ -138,6 +139,7 @@ static void add_blocks(const kernel_args *k, const cumsum_attr *a, const columns
     int64_t n = 0;
     for (int64_t i = 0; i < a->parts; i++) {
         const int64_t first = own.global * i / a->parts;
+        if (FAULT(FAULT_CUMSUM_BLOCKS)) continue;
         n += a->reverse ? first >= own.offset + own.local : first < own.offset;
     }
     add(k->in[1].dtype, k->in[1].data, w.at, n, w.step, lanes, sums);
@@ -266,6 +268,7 @@ const op op_cumsum = {
     .name = "cumsum",
     .doc = "out[.., i, ..] = sum of x[.., j, ..] over j <= i along dim; exclusive: j < i; reverse: "
            "j >= i, or j > i",
+    .example = "mtf_cumsum(x, \"b\", false, false)",
     .nin = 1,
     .attr_size = sizeof(cumsum_attr),
     .fields = fields,

@@ -94,6 +94,7 @@ static mtf_tensor *sample(mtf_graph *g, int k)
 const op op_custom_gradient = {
     .name = "custom_gradient",
     .doc = "outs = the first operands, with the user's gradient for the others",
+    .example = "mtf_custom_gradient(1, &x, 1, &x, gradient, NULL, 0, NULL)",
     .nin = -1,
     .nout = -1,
     .traits = TRAIT_VIEW,

@@ -373,6 +373,7 @@ static mtf_tensor *sample(mtf_graph *g, int k)
 const op op_einsum = {
     .name = "einsum",
     .doc = "out = product of the operands, summed over the dims that the output lacks",
+    .example = "mtf_einsum(2, (mtf_tensor *[]){x, y}, MTF_SHAPE(a))",
     .nin = -1,
     .attr_size = sizeof(einsum_attr),
     .fields = fields,

@@ -147,6 +147,7 @@ static double cost(const mtf_node *n, const kernel_args *k)
 const op op_gather = {
     .name = "gather",
     .doc = "out = table at the index along dim; 0 where the index is outside",
+    .example = "mtf_gather(x, mtf_one_hot(i, v, 1, 0, MTF_I32), \"b\")",
     .nin = 2,
     .attr_size = sizeof(gather_attr),
     .fields = gather_fields,

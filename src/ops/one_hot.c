@@ -65,6 +65,7 @@ static mtf_tensor *one_hot_sample(mtf_graph *g, int k)
 const op op_one_hot = {
     .name = "one_hot",
     .doc = "out = on where dim's index is the index, else off",
+    .example = "mtf_one_hot(i, v, 1, 0, MTF_F32)",
     .nin = 1,
     .attr_size = sizeof(one_hot_attr),
     .fields = one_hot_fields,

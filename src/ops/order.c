@@ -104,6 +104,7 @@ static mtf_tensor *sample(mtf_graph *g, int k)
 const op op_order = {
     .name = "order",
     .doc = "argmax, argmin, the n-th largest or smallest element, sorting: from top_k",
+    .example = "mtf_sort(x, \"b\", true, &indices)",
     .traits = TRAIT_COMPOSED,
     .sample = sample,
 };

@@ -38,6 +38,7 @@ static mtf_tensor *flags_sample(mtf_graph *g, int k)
 const op op_reduce_flags = {
     .name = "reduce_flags",
     .doc = "reduce_all, reduce_any: are all, is any of the flags set",
+    .example = "mtf_reduce_all(k, MTF_SHAPE(a))",
     .traits = TRAIT_COMPOSED,
     .sample = flags_sample,
 };
@@ -114,6 +115,7 @@ const op op_pool_1d = {
     .name = "pool_1d",
     .doc =
         "out[.., i, ..] = a reduction of x[.., size i + j, ..] over j < size, or the first of them",
+    .example = "mtf_pool_1d(x, \"b\", 2, mtf_reduce_mean)",
     .traits = TRAIT_COMPOSED,
     .sample = pool_sample,
 };

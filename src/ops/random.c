@@ -129,6 +129,7 @@ static mtf_tensor *truncated_sample(mtf_graph *g, int k)
     const op op_random_##fn = {                                                                    \
         .name = "random_" #fn,                                                                     \
         .doc = documentation,                                                                      \
+        .example = "mtf_random_" #fn "(g, \"r\", MTF_SHAPE(a, b), MTF_F32, 0, 1)",                 \
         .nin = 0,                                                                                  \
         .traits = TRAIT_TILE | TRAIT_INDEX | TRAIT_RANDOM,                                         \
         .attr_size = sizeof(random_attr),                                                          \
@@ -200,6 +201,7 @@ static mtf_tensor *dropout_sample(mtf_graph *g, int k)
 const op op_dropout = {
     .name = "dropout",
     .doc = "out = 0 with probability a, else x / (1 - a)",
+    .example = "mtf_dropout(x, \"drop\", 0.1)",
     .nin = 1,
     .traits = TRAIT_TILE | TRAIT_INDEX | TRAIT_RANDOM | TRAIT_INPLACE,
     .attr_size = sizeof(random_attr),

@@ -32,6 +32,7 @@ static mtf_tensor *sample(mtf_graph *g, int k)
 const op op_recompute_input = {
     .name = "recompute_input",
     .doc = "out = x, for work that is not shared with other work on x",
+    .example = "",
     .nin = 1,
     .traits = TRAIT_VIEW,
     .infer = infer,

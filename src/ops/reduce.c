@@ -124,6 +124,7 @@ static void sum_grad(mtf_node *n, mtf_tensor *const *dy, mtf_tensor **dx)
 const op op_reduce_sum = {
     .name = "reduce_sum",
     .doc = "out = sum of x over the dims that the output lacks",
+    .example = "mtf_reduce_sum(x, MTF_SHAPE(a))",
     .nin = 1,
     .attr_size = sizeof(reduce_attr),
     .fields = fields,
@@ -160,6 +161,7 @@ static void mean_grad(mtf_node *n, mtf_tensor *const *dy, mtf_tensor **dx)
 const op op_reduce_mean = {
     .name = "reduce_mean",
     .doc = "out = mean of x over the dims that the output lacks",
+    .example = "mtf_reduce_mean(x, MTF_SHAPE(a))",
     .nin = 1,
     .attr_size = sizeof(reduce_attr),
     .fields = fields,
@@ -200,6 +202,7 @@ static void extreme_grad(mtf_node *n, mtf_tensor *const *dy, mtf_tensor **dx)
 const op op_reduce_max = {
     .name = "reduce_max",
     .doc = "out = largest of x over the dims that the output lacks",
+    .example = "mtf_reduce_max(x, MTF_SCALAR)",
     .nin = 1,
     .attr_size = sizeof(reduce_attr),
     .fields = fields,
@@ -219,6 +222,7 @@ mtf_tensor *mtf_reduce_max(mtf_tensor *x, mtf_shape output)
 const op op_reduce_min = {
     .name = "reduce_min",
     .doc = "out = smallest of x over the dims that the output lacks",
+    .example = "mtf_reduce_min(x, MTF_SHAPE(b))",
     .nin = 1,
     .attr_size = sizeof(reduce_attr),
     .fields = fields,

@@ -58,6 +58,7 @@ static mtf_tensor *reshape_sample(mtf_graph *g, int k)
 const op op_reshape = {
     .name = "reshape",
     .doc = "out = the elements of x in row-major order",
+    .example = "mtf_reshape(x, MTF_SHAPE({\"c\", 3}, {\"d\", 8}))",
     .nin = 1,
     .traits = TRAIT_VIEW,
     .attr_size = sizeof(shape_attr),
@@ -91,6 +92,7 @@ static mtf_tensor *rename_sample(mtf_graph *g, int k)
 const op op_rename = {
     .name = "rename",
     .doc = "out = x with a dim under another name",
+    .example = "mtf_rename(x, \"a\", \"c\")",
     .nin = 1,
     .traits = TRAIT_VIEW,
     .attr_size = sizeof(shape_attr),

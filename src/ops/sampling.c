@@ -91,6 +91,7 @@ const op op_sample = {
     .name = "sample",
     .doc =
         "out[..] = an index along dim, drawn with the probabilities softmax(logits / temperature)",
+    .example = "mtf_sample(x, \"draw\", \"b\", &(mtf_sampling){.temperature = 0.8, .top_k = 3})",
     .traits = TRAIT_COMPOSED,
     .sample = sample,
 };

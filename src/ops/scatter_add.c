@@ -186,6 +186,7 @@ static double cost(const mtf_node *n, const kernel_args *k)
 const op op_scatter_add = {
     .name = "scatter_add",
     .doc = "out = sum of the updates whose index is dim's index",
+    .example = "mtf_scatter_add(x, i, \"v\", MTF_SHAPE(v, b))",
     .nin = 2,
     .attr_size = sizeof(scatter_attr),
     .fields = scatter_fields,

@@ -137,6 +137,7 @@ static mtf_tensor *broadcast_sample(mtf_graph *g, int k)
 const op op_broadcast = {
     .name = "broadcast",
     .doc = "out = x, the same along every new dim",
+    .example = "mtf_broadcast(y, MTF_SHAPE(a, b))",
     .nin = 1,
     .attr_size = sizeof(shape_attr),
     .fields = fields,
@@ -174,6 +175,7 @@ static mtf_tensor *transpose_sample(mtf_graph *g, int k)
 const op op_transpose = {
     .name = "transpose",
     .doc = "out = x with its dims in another order",
+    .example = "mtf_transpose(x, MTF_SHAPE(b, a))",
     .nin = 1,
     .attr_size = sizeof(shape_attr),
     .fields = fields,

@@ -26,6 +26,7 @@ const op op_shift = {
     .name = "shift",
     .doc =
         "out[.., i, ..] = x[.., i + start, ..] along dim, 0 or with wrap the other end coming in",
+    .example = "mtf_shift(x, \"b\", -1, true)",
     .nin = 1,
     .attr_size = sizeof(window_attr),
     .fields = window_fields,
@@ -104,6 +105,7 @@ const op op_dynamic_shift = {
     .name = "dynamic_shift",
     .doc = "out[.., i, ..] = x[.., i - offset[..], ..] along dim, 0 or with wrap the other end "
            "coming in",
+    .example = "mtf_dynamic_shift(x, i, \"b\", false)",
     .traits = TRAIT_COMPOSED,
     .sample = dynamic_sample,
 };
@@ -176,6 +178,7 @@ static mtf_tensor *halo_sample(mtf_graph *g, int k)
 const op op_halo_exchange = {
     .name = "halo_exchange",
     .doc = "out = every block with the neighbouring elements of the blocks beside it",
+    .example = "mtf_halo_exchange(x, \"a\", \"b\", 1, 1, true)",
     .traits = TRAIT_COMPOSED,
     .sample = halo_sample,
 };

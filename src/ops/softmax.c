@@ -79,7 +79,10 @@ static mtf_tensor *sample(mtf_graph *g, int k)
 
 const op op_softmax = {
     .name = "softmax",
-    .doc = "e^x / sum of e^x along a dim; log_softmax and logsumexp in the same manner",
+    .doc = "out[.., i, ..] = e^x[.., i, ..] / sum over j of e^x[.., j, ..] along dim; log_softmax "
+           "is its "
+           "logarithm, reduce_logsumexp that of the sum",
+    .example = "mtf_softmax(x, \"b\")",
     .traits = TRAIT_COMPOSED,
     .sample = sample,
 };

@@ -26,6 +26,7 @@ static const op_field source_fields[] = {{0}};
 const op op_placeholder = {
     .name = "placeholder",
     .doc = "out = a value that the caller gives for every run",
+    .example = "mtf_placeholder(g, \"p\", MTF_SHAPE(a, b), MTF_F32)",
     .nin = 0,
     .traits = TRAIT_FEED,
     .attr_size = sizeof(source_attr),
@@ -55,6 +56,7 @@ static bool variable_infer(mtf_graph *g, mtf_node *n)
 const op op_variable = {
     .name = "variable",
     .doc = "out = the state before the run",
+    .example = "mtf_variable(g, \"w\", mtf_constant(g, 0, MTF_SHAPE(b), MTF_F32), true)",
     .nin = 0,
     .traits = TRAIT_STATE,
     .attr_size = sizeof(variable_attr),
@@ -147,6 +149,8 @@ static const op_field assign_fields[] = {{0}};
 const op op_assign = {
     .name = "assign",
     .doc = "the variable's next state = x",
+    .example =
+        "mtf_assign(mtf_variable(g, \"w\", mtf_constant(g, 0, MTF_SHAPE(b), MTF_F32), true), y)",
     .nin = 1,
     .traits = TRAIT_ASSIGN,
     .attr_size = sizeof(assign_attr),
@@ -208,6 +212,7 @@ static mtf_tensor *constant_sample(mtf_graph *g, int k)
 const op op_constant = {
     .name = "constant",
     .doc = "out = value",
+    .example = "mtf_constant(g, 0.5, MTF_SHAPE(a, b), MTF_F32)",
     .nin = 0,
     .traits = TRAIT_TILE,
     .attr_size = sizeof(constant_attr),
@@ -256,6 +261,7 @@ static mtf_tensor *range_sample(mtf_graph *g, int k)
 const op op_range = {
     .name = "range",
     .doc = "out[d] = d",
+    .example = "mtf_range(g, a, MTF_I32)",
     .nin = 0,
     .attr_size = sizeof(source_attr),
     .fields = source_fields,

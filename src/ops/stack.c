@@ -3,6 +3,7 @@
  * takes those of its block, and nothing moves. */
 #include <string.h>
 
+#include "base/fault.h"
 #include "mtf/ops.h"
 #include "ops/rows.h"
 #include "ops/tile.h"
@@ -62,10 +63,11 @@ static void kernel(const kernel_args *k, int64_t begin, int64_t end)
     for (int d = axis + 1; d < k->out[0].rank; d++)
         inner *= k->dim[d].local;
     const kernel_dim *own = &k->dim[axis];
+    const int64_t first = FAULT(FAULT_STACK_OFFSET) ? 0 : own->offset;
     char *out = k->out[0].data;
     for (int64_t o = 0; o < outer; o++)
         for (int64_t i = 0; i < own->local; i++, out += inner)
-            memcpy(out, (const char *)k->in[own->offset + i].data + o * inner, (size_t)inner);
+            memcpy(out, (const char *)k->in[first + i].data + o * inner, (size_t)inner);
 }
 
 static bool linear(const mtf_node *n, unsigned mask)
@@ -91,6 +93,7 @@ static mtf_tensor *sample(mtf_graph *g, int k)
 const op op_stack = {
     .name = "stack",
     .doc = "out[.., k, ..] = operand k along the new dim",
+    .example = "mtf_stack(2, (mtf_tensor *[]){y, y}, \"n\", 0)",
     .nin = -1,
     .attr_size = sizeof(stack_attr),
     .fields = fields,

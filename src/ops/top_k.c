@@ -5,6 +5,7 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "base/fault.h"
 #include "mtf/ops.h"
 #include "ops/rows.h"
 #include "ops/tile.h"
@@ -84,7 +85,7 @@ static bool before(const chooser *c, entry a, entry b)
     const bool a_nan = isnan(a.x), b_nan = isnan(b.x);
     if (a_nan != b_nan) return a_nan != c->smallest;
     if (!a_nan && a.x != b.x) return (a.x > b.x) != c->smallest;
-    return a.index < b.index;
+    return FAULT(FAULT_TOP_K_TIES) ? a.index > b.index : a.index < b.index;
 }
 
 static entry kept(const chooser *c, int64_t i)
@@ -298,6 +299,7 @@ static mtf_tensor *sample(mtf_graph *g, int k)
 const op op_top_k = {
     .name = "top_k",
     .doc = "out_0[.., j] = the j-th largest (or smallest) element of x along dim, out_1 its index",
+    .example = "mtf_top_k(x, \"b\", (mtf_dim){\"top\", 2}, false, &values, &indices)",
     .nin = 1,
     .nout = 2,
     .attr_size = sizeof(top_attr),

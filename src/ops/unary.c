@@ -245,6 +245,7 @@ static mtf_tensor *not_sample(mtf_graph *g, int k)
 const op op_logical_not = {
     .name = "logical_not",
     .doc = "out = not x",
+    .example = "mtf_logical_not(k)",
     .nin = 1,
     .traits = TRAIT_TILE | TRAIT_INPLACE,
     .infer = not_infer,

@@ -27,7 +27,8 @@ static mtf_tensor *relu_grad_sample(mtf_graph *g, int k)
 
 const op op_relu_grad = {
     .name = "relu_grad",
-    .doc = "out = dy where y > 0, else 0",
+    .doc = "out = y where x > 0, else 0",
+    .example = "",
     .nin = 2,
     .traits = TRAIT_TILE | TRAIT_INPLACE,
     .infer = tile_infer_float2,
@@ -92,7 +93,8 @@ static mtf_tensor *gelu_grad_sample(mtf_graph *g, int k)
 
 const op op_gelu_grad = {
     .name = "gelu_grad",
-    .doc = "out = gelu'(x) dy",
+    .doc = "out = gelu'(x) y",
+    .example = "",
     .nin = 2,
     .traits = TRAIT_TILE | TRAIT_INPLACE,
     .infer = tile_infer_float2,

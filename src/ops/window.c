@@ -92,6 +92,7 @@ static mtf_tensor *slice_sample(mtf_graph *g, int k)
 const op op_slice = {
     .name = "slice",
     .doc = "out[.., i, ..] = x[.., i + start, ..] for `size` elements of dim",
+    .example = "mtf_slice(x, \"b\", 1, 4)",
     .nin = 1,
     .traits = TRAIT_RESIZES,
     .attr_size = sizeof(window_attr),
@@ -120,6 +121,7 @@ static mtf_tensor *pad_sample(mtf_graph *g, int k)
 const op op_pad = {
     .name = "pad",
     .doc = "out[.., i, ..] = x[.., i + start, ..] for `size` elements of dim, 0 beyond x's ends",
+    .example = "mtf_pad(x, \"b\", 1, 2)",
     .nin = 1,
     .traits = TRAIT_RESIZES,
     .attr_size = sizeof(window_attr),

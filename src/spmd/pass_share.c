@@ -28,7 +28,8 @@ static uint64_t hash_of(const instr *i)
     uint64_t h = mix(is_work(i) ? (uint64_t)(uintptr_t)i->op : 0, (uint64_t)i->kind);
     for (int k = 0; k < i->nin; k++)
         h = mix(h, (uint64_t)i->in[k]->id);
-    if (!is_work(i)) return mix(mix(h, (uint64_t)i->start), (uint64_t)i->dim);
+    if (!is_work(i))
+        return mix(mix(h, (uint64_t)i->start), FAULT(FAULT_SHARE_WINDOW) ? 0 : (uint64_t)i->dim);
     return FAULT(FAULT_SHARE_ATTRIBUTES) ? h : mix(h, op_hash_attr(i->op, i->attr));
 }
 
@@ -57,7 +58,8 @@ static bool same_work(const instr *a, const instr *b)
              !FAULT(FAULT_SHARE_LAYOUT)))
             return false;
     if (a->kind == INSTR_WINDOW)
-        return a->start == b->start && a->dim == b->dim && a->period == b->period;
+        return a->start == b->start && a->period == b->period &&
+               (a->dim == b->dim || FAULT(FAULT_SHARE_WINDOW));
     if (!is_work(a)) return true;
     if (a->node->copy != b->node->copy && !FAULT(FAULT_SHARE_RECOMPUTED)) return false;
     if (FAULT(FAULT_SHARE_ATTRIBUTES)) return true;

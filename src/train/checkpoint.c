@@ -141,15 +141,25 @@ mtf_status checkpoint_write(mtf_session *s, const checkpoint *c, const char *pat
 
 /* ---- reading ---- */
 
-static mtf_status check_tensor(const mtf_tensor *t, const safetensors *file, int *index,
-                               mtf_err *err)
+static mtf_status find_tensor(const checkpoint *c, const mtf_tensor *t, const safetensors *file,
+                              int *index, mtf_err *err)
 {
-    *index = safetensors_find(file, t->node->name);
+    const char *suffix = c->suffix ? c->suffix : "";
+    const size_t room = strlen(t->node->name) + strlen(suffix) + 1;
+    char *name = mem_alloc(room);
+    snprintf(name, room, "%s%s", t->node->name, suffix);
+    *index = safetensors_find(file, name);
     if (*index < 0)
-        return err_set(err, MTF_INVALID,
-                       "the checkpoint has no tensor '%s'; it belongs to another "
-                       "model",
-                       t->node->name);
+        err_set(err, MTF_INVALID, "the checkpoint has no tensor '%s'; it belongs to another model",
+                name);
+    mem_free(name);
+    return *index < 0 ? MTF_INVALID : MTF_OK;
+}
+
+static mtf_status check_tensor(const checkpoint *c, const mtf_tensor *t, const safetensors *file,
+                               int *index, mtf_err *err)
+{
+    TRY(find_tensor(c, t, file, index, err));
     const safetensors_tensor *f = safetensors_at(file, *index);
     bool same = f->rank == t->shape.rank && f->dtype == graph_master_type(t);
     for (int i = 0; same && i < f->rank; i++)
@@ -209,7 +219,7 @@ mtf_status checkpoint_read(mtf_session *s, const checkpoint *c, const safetensor
     int *index = mem_zalloc(sizeof *index * (size_t)(c->count + 1));
     mtf_status st = exact ? check_extra(c, file, err) : MTF_OK;
     for (int i = 0; st == MTF_OK && i < c->count; i++)
-        st = check_tensor(c->variables[i], file, &index[i], err);
+        st = check_tensor(c, c->variables[i], file, &index[i], err);
     st = comm_agree(s->comm, st, err);
     for (int i = 0; st == MTF_OK && i < c->count; i++) {
         if (FAULT(FAULT_RESUME_SLOT) && is_second_moment(c->variables[i])) continue;

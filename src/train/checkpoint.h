@@ -15,6 +15,8 @@
 typedef struct checkpoint {
     int count;
     mtf_tensor *const *variables;
+    const char *suffix; /* for reading: what the file has behind the names of the variables, such as
+                           "/average" to read a slot instead; NULL: nothing */
     int metas;
     const safetensors_meta *meta;
 } checkpoint;

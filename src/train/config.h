@@ -11,12 +11,21 @@
 
 #include "base/options.h"
 
-enum { CONFIG_RELU, CONFIG_GELU };                                    /* model.activation */
-enum { CONFIG_LM };                                                   /* model.type */
-enum { CONFIG_BYTES, CONFIG_CHARACTERS };                             /* data.tokenizer */
-enum { CONFIG_SGD, CONFIG_MOMENTUM, CONFIG_ADAM, CONFIG_ADAMW };      /* train.optimizer */
-enum { CONFIG_CONSTANT, CONFIG_LINEAR, CONFIG_COSINE, CONFIG_RSQRT }; /* train.schedule */
-enum { CONFIG_F32, CONFIG_F64, CONFIG_BF16, CONFIG_AUTO };            /* train.dtype, *_dtype */
+enum { CONFIG_RELU, CONFIG_GELU };        /* model.activation */
+enum { CONFIG_LM };                       /* model.type */
+enum { CONFIG_BYTES, CONFIG_CHARACTERS }; /* data.tokenizer */
+/* train.optimizer */
+enum {
+    CONFIG_SGD,
+    CONFIG_MOMENTUM,
+    CONFIG_NESTEROV,
+    CONFIG_ADAM,
+    CONFIG_ADAMW,
+    CONFIG_ADAFACTOR,
+};
+enum { CONFIG_POW, CONFIG_BY_BETA2 }; /* adafactor.decay */
+/* train.dtype, and the last only of train.stored_dtype and train.master_dtype */
+enum { CONFIG_F32, CONFIG_F64, CONFIG_BF16, CONFIG_AUTO };
 
 /* A row with this flag does not change the numbers of a run: it may differ on a resume. */
 enum { CONFIG_FREE = 1 };
@@ -38,15 +47,27 @@ typedef struct config_data {
 
 typedef struct config_train {
     int64_t steps, batch, microbatches, warmup_steps, seed, eval_every, checkpoint_every;
-    int optimizer, schedule, dtype, stored_dtype, master_dtype;
-    double learning_rate, min_learning_rate, clip_norm, momentum, beta1, beta2, epsilon;
-    double weight_decay;
+    int64_t schedule_offset;
+    int optimizer, dtype, stored_dtype, master_dtype;
+    char *schedule, *schedule_rules, *exclude_from_weight_decay;
+    double learning_rate, min_learning_rate, clip_value, clip_variable_norm, clip_norm;
+    double momentum, beta1, beta2, epsilon, weight_decay, ema_decay;
+    bool bias_correction;
 } config_train;
+
+typedef struct config_adafactor {
+    bool multiply_by_parameter_scale, factored;
+    int decay;
+    int64_t decay_offset, min_dim_size_to_factor;
+    double exponent, beta1, beta2, clipping_threshold, epsilon1, epsilon2;
+    char *stacked_dims, *exclude_from_parameter_scale;
+} config_adafactor;
 
 typedef struct config {
     config_model model;
     config_data data;
     config_train train;
+    config_adafactor adafactor;
     char *mesh, *layout;
     int64_t max_value_bytes;
 } config;

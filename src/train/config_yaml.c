@@ -15,7 +15,7 @@ typedef struct reader {
     config *c;
     const char *name; /* of the file, for messages */
     yaml_document_t *doc;
-    int64_t seen[64]; /* line on which each row of the table was set, 0: not yet */
+    int64_t *seen; /* line on which each row of the table was set, 0: not yet */
     mtf_err *err;
 } reader;
 
@@ -234,8 +234,10 @@ static mtf_status read_documents(config *c, const char *name, const char *text, 
     yaml_document_t doc;
     if (!yaml_parser_load(p, &doc)) return broken(p, name, text, err);
     reader r = {.c = c, .name = name, .doc = &doc, .err = err};
+    r.seen = mem_zalloc(sizeof *r.seen * (size_t)config_options.count);
     const bool is_empty = !yaml_document_get_root_node(&doc);
     const mtf_status status = read_document(&r);
+    mem_free(r.seen);
     yaml_document_delete(&doc);
     return status != MTF_OK || is_empty ? status : second_document(name, text, p, err);
 }

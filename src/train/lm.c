@@ -4,6 +4,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "train/update.h"
+
 /* ---- graph ---- */
 
 static void make_variables(lm *m)
@@ -35,31 +37,14 @@ static void make_variables(lm *m)
         m->parameters - c->length * c->d_model - (c->tied ? 0 : m->vocab * c->d_model);
 }
 
-static void make_optimizer(lm *m)
-{
-    static const mtf_optimizer_kind kinds[] = {[CONFIG_SGD] = MTF_SGD,
-                                               [CONFIG_MOMENTUM] = MTF_MOMENTUM,
-                                               [CONFIG_ADAM] = MTF_ADAM,
-                                               [CONFIG_ADAMW] = MTF_ADAMW};
-    const config_train *c = &m->config->train;
-    const mtf_optimizer_options o = {.kind = kinds[c->optimizer],
-                                     .momentum = c->momentum,
-                                     .beta1 = c->beta1,
-                                     .beta2 = c->beta2,
-                                     .epsilon = c->epsilon,
-                                     .weight_decay = c->weight_decay};
-    m->optimizer = mtf_optimizer_new(m->graph, &o, m->nvariables, m->variables);
-}
-
 static void list_saved(lm *m)
 {
-    m->saved = arena_alloc(m->mem, sizeof *m->saved * 3 * (size_t)(m->nvariables + 1));
-    for (int i = 0; i < m->nvariables; i++) {
+    const int slots = m->optimizer ? m->optimizer->nslots : 0;
+    m->saved = arena_alloc(m->mem, sizeof *m->saved * (size_t)(m->nvariables + slots + 1));
+    for (int i = 0; i < m->nvariables; i++)
         m->saved[m->nsaved++] = m->variables[i];
-        if (!m->optimizer) continue;
-        if (m->optimizer->m && m->optimizer->m[i]) m->saved[m->nsaved++] = m->optimizer->m[i];
-        if (m->optimizer->v && m->optimizer->v[i]) m->saved[m->nsaved++] = m->optimizer->v[i];
-    }
+    for (int i = 0; i < slots; i++)
+        m->saved[m->nsaved++] = m->optimizer->slot[i];
 }
 
 static mtf_tensor **tensor_list(lm *m, int n)
@@ -94,29 +79,26 @@ static mtf_status compile(lm *m, const char *name, int nfetches, mtf_tensor *con
     return *out ? MTF_OK : MTF_INVALID;
 }
 
-/* From sums over tokens to the update: divided by the count, clipped by the global norm, both in
- * one factor. Fetches loss_sum, count and the norm of the mean gradient. */
+/* The program that ends a step: fetches loss_sum, count and the norm of the mean gradient. */
 static mtf_status compile_update(lm *m, const char *name, mtf_tensor *loss_sum, mtf_tensor *count,
                                  mtf_tensor **gradients, int nextra, mtf_tensor *const *extra,
                                  mtf_program **out, mtf_err *err)
 {
-    const int n = m->nvariables;
-    mtf_scope_push(m->graph, "update");
-    mtf_tensor *share =
-        mtf_reciprocal(mtf_maximum(count, mtf_constant(m->graph, 1.0, MTF_SCALAR, m->dtype)));
-    mtf_tensor *norm = mtf_mul(mtf_global_norm(n, gradients), share), *factor = share;
-    if (m->config->train.clip_norm > 0)
-        factor = mtf_mul(share, mtf_clip_factor(norm, m->config->train.clip_norm));
-    mtf_tensor **mean = tensor_list(m, n), **updates = tensor_list(m, 3 * n + nextra);
-    for (int i = 0; i < n; i++)
-        mean[i] = mtf_mul(mtf_cast(gradients[i], m->dtype), factor);
-    int count_updates = mtf_optimizer_updates(m->optimizer, mean, updates);
-    mtf_scope_pop(m->graph);
+    mtf_tensor *norm = NULL;
+    mtf_tensor **updates = tensor_list(m, MTF_MAX_VARIABLE_UPDATES * m->nvariables + nextra);
+    int n = update_build(m, count, gradients, updates, &norm);
     TRY(mtf_graph_status(m->graph, err));
     for (int i = 0; i < nextra; i++)
-        updates[count_updates++] = extra[i];
-    return compile(m, name, 3, (mtf_tensor *[]){loss_sum, count, norm}, count_updates, updates, out,
-                   err);
+        updates[n++] = extra[i];
+    return compile(m, name, 3, (mtf_tensor *[]){loss_sum, count, norm}, n, updates, out, err);
+}
+
+/* For validations: see lm.swap. */
+static mtf_status build_swap(lm *m, mtf_err *err)
+{
+    mtf_tensor **updates = tensor_list(m, 2 * m->nvariables);
+    const int n = mtf_optimizer_swap_averages(m->optimizer, updates);
+    return n ? compile(m, "swap", 0, NULL, n, updates, &m->swap, err) : MTF_OK;
 }
 
 static mtf_status build_whole(lm *m, mtf_err *err)
@@ -214,6 +196,7 @@ static mtf_status build_programs(lm *m, unsigned parts, mtf_err *err)
         const mtf_transformer_tensors t = apply(m, &m->eval, batch, batch, false);
         TRY(compile(m, "eval", 2, (mtf_tensor *[]){t.loss_sum, t.count}, 0, NULL, &m->eval.program,
                     err));
+        TRY(build_swap(m, err));
     }
     if (parts & LM_PREDICT) {
         const mtf_transformer_tensors t = apply(m, &m->predict, 1, 1, false);
@@ -241,8 +224,7 @@ static mtf_status build(lm *m, const lm_request *r, mtf_err *warning, mtf_err *e
     m->graph = mtf_graph_new();
     make_variables(m);
     TRY(mtf_graph_status(m->graph, err));
-    if (r->parts & LM_TRAIN) make_optimizer(m);
-    TRY(mtf_graph_status(m->graph, err));
+    if (r->parts & LM_TRAIN) TRY(update_optimizer(m, err));
     list_saved(m);
     TRY(build_programs(m, r->parts, err));
     return mtf_layout_check_dims(m->layout, m->graph, r->strict, warning, err);
@@ -280,9 +262,9 @@ mtf_status lm_open(const config *c, const lm_request *r, lm **out, mtf_err *warn
 /* All programs that were built, the initial one first. */
 static int list_programs(const lm *m, mtf_program **list)
 {
-    mtf_program *const all[] = {m->initial,        m->micro[0].program,  m->micro[1].program,
-                                m->apply,          m->gradients.program, m->eval.program,
-                                m->predict.program};
+    mtf_program *const all[] = {
+        m->initial,           m->micro[0].program, m->micro[1].program, m->apply,
+        m->gradients.program, m->eval.program,     m->predict.program,  m->swap};
     int n = 0;
     for (size_t i = 0; i < sizeof all / sizeof *all; i++)
         if (all[i]) list[n++] = all[i];
@@ -293,7 +275,7 @@ void lm_close(lm **handle)
 {
     lm *m = *handle;
     if (!m) return;
-    mtf_program *list[8];
+    mtf_program *list[9];
     mtf_session_free(&m->session);
     const int n = list_programs(m, list);
     for (int i = 0; i < n; i++)
@@ -308,14 +290,14 @@ void lm_close(lm **handle)
 
 mtf_memory lm_memory(const lm *m, int threads, bool processes)
 {
-    mtf_program *list[8];
+    mtf_program *list[9];
     const int n = list_programs(m, list);
     return mtf_plan_memory(n, list, threads, processes);
 }
 
 mtf_status lm_start(lm *m, int threads, mtf_err *err)
 {
-    mtf_program *list[8];
+    mtf_program *list[9];
     const int n = list_programs(m, list);
     const mtf_session_options o = {.threads = threads, .seed = (uint64_t)m->config->train.seed};
     m->session = mtf_session_new(n, list, &o, err);

@@ -31,6 +31,7 @@ typedef struct lm {
     lm_batch micro[2];  /* [0]: floor(batch / microbatches), or the whole batch; [1]: one more */
     int nmicro;         /* sizes that exist */
     mtf_program *apply; /* NULL without microbatches */
+    mtf_program *swap;  /* exchanges weights and their averages; NULL: none, or no evaluation */
     lm_batch eval;      /* fetches loss_sum, count */
     lm_batch predict;   /* one sequence; fetches logits [batch length vocab] */
     lm_batch gradients; /* the whole batch; fetches loss_sum, count and every gradient of loss_sum
@@ -42,7 +43,7 @@ typedef struct lm {
     mtf_transformer *transformer;
     int nvariables; /* trainable */
     mtf_tensor **variables;
-    int nsaved; /* what a checkpoint holds: variables and optimizer slots */
+    int nsaved; /* what a checkpoint holds: variables, then optimizer slots */
     mtf_tensor **saved;
     int64_t parameters;       /* elements of the trainable variables */
     int64_t model_parameters; /* without the embedding tables; the softmax weights once */

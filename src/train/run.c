@@ -45,7 +45,9 @@ mtf_status run_open(const char *path, const run_options *o, run *r, mtf_err *err
     config_defaults(&r->config);
     TRY(job_agree(build(path, o, r, err), err));
     TRY(lm_start(r->m, o->threads, err));
-    const checkpoint c = {.count = r->m->nvariables, .variables = r->m->variables};
+    const checkpoint c = {.count = r->m->nvariables,
+                          .variables = r->m->variables,
+                          .suffix = r->config.train.ema_decay > 0 ? "/average" : NULL};
     return checkpoint_read(r->m->session, &c, r->file, false, err);
 }
 

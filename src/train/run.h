@@ -24,8 +24,8 @@ typedef struct run_options {
     bool strict;
 } run_options;
 
-/* Opens the newest whole checkpoint of a run folder, builds the model and loads its variables (not
- * the optimizer's). Collective. */
+/* Opens the newest whole checkpoint of a run folder, builds the model and loads its weights, or
+ * with train.ema_decay their averages. Collective. */
 mtf_status run_open(const char *path, const run_options *o, run *r, mtf_err *err);
 void run_close(run *r);
 

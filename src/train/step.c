@@ -27,38 +27,23 @@ static scalar as_scalar(const lm *m, double x)
     return is_f64(m) ? (scalar){.f64 = x} : (scalar){.f32 = (float)x};
 }
 
-static double learning_rate(const config *c, int64_t step)
-{
-    static const mtf_schedule kinds[] = {[CONFIG_CONSTANT] = MTF_SCHEDULE_CONSTANT,
-                                         [CONFIG_LINEAR] = MTF_SCHEDULE_LINEAR,
-                                         [CONFIG_COSINE] = MTF_SCHEDULE_COSINE,
-                                         [CONFIG_RSQRT] = MTF_SCHEDULE_RSQRT};
-    return mtf_learning_rate(kinds[c->train.schedule], step, c->train.steps, c->train.warmup_steps,
-                             c->train.learning_rate, c->train.min_learning_rate);
-}
-
-/* The scalars of a step: learning rate and Adam's corrections. */
+/* The scalars of a step: learning rates and corrections. */
 typedef struct scalars {
-    scalar value[3];
-    mtf_feed feed[3];
+    double learning_rate;
+    scalar value[MTF_MAX_STEP_SCALARS];
+    mtf_feed feed[MTF_MAX_STEP_SCALARS];
     int n;
 } scalars;
 
-static void add_scalar(const lm *m, scalars *s, mtf_tensor *placeholder, double x)
+static void make_scalars(const lm *m, int64_t index, scalars *s)
 {
-    if (!placeholder) return;
-    s->value[s->n] = as_scalar(m, x);
-    s->feed[s->n] = (mtf_feed){.placeholder = placeholder, .data = &s->value[s->n]};
-    s->n++;
-}
-
-static void make_scalars(const lm *m, int64_t index, double rate, scalars *s)
-{
-    const config_train *c = &m->config->train;
-    s->n = 0;
-    add_scalar(m, s, m->optimizer->rate, rate);
-    add_scalar(m, s, m->optimizer->correction[0], mtf_adam_correction(c->beta1, index + 1));
-    add_scalar(m, s, m->optimizer->correction[1], mtf_adam_correction(c->beta2, index + 1));
+    mtf_step_scalar list[MTF_MAX_STEP_SCALARS];
+    s->n = mtf_optimizer_scalars(m->optimizer, index + 1, m->config->train.steps, list);
+    s->learning_rate = list[0].value;
+    for (int i = 0; i < s->n; i++) {
+        s->value[i] = as_scalar(m, list[i].value);
+        s->feed[i] = (mtf_feed){.placeholder = list[i].placeholder, .data = &s->value[i]};
+    }
 }
 
 /* Dropout goes on where the run left off: its step is the run's, not this call's. */
@@ -78,7 +63,8 @@ static mtf_status run_whole(lm *m, token_feed *f, int64_t index, const scalars *
                             mtf_err *err)
 {
     const lm_batch *b = &m->micro[0];
-    mtf_feed feeds[5] = {token_feed_inputs(f, b->inputs), token_feed_targets(f, b->targets)};
+    mtf_feed feeds[2 + MTF_MAX_STEP_SCALARS] = {token_feed_inputs(f, b->inputs),
+                                                token_feed_targets(f, b->targets)};
     for (int i = 0; i < s->n; i++)
         feeds[2 + i] = s->feed[i];
     const mtf_run_values values = {.step = random_step(m, index)};
@@ -110,8 +96,8 @@ mtf_status step_train(lm *m, token_feed *f, int64_t index, step_result *out, mtf
 {
     scalars s;
     scalar got[3];
-    out->learning_rate = learning_rate(m->config, index + 1);
-    make_scalars(m, index, out->learning_rate, &s);
+    make_scalars(m, index, &s);
+    out->learning_rate = s.learning_rate;
     f->position = first_window(m, index);
     TRY(m->apply ? run_parts(m, f, index, &s, got, err) : run_whole(m, f, index, &s, got, err));
     const double count = number(m, got[1]);
@@ -130,12 +116,18 @@ double step_perplexity(double nats)
     return fmin(exp(nats), DBL_MAX);
 }
 
+/* Weights for their averages, and back. */
+static mtf_status swap_averages(lm *m, mtf_err *err)
+{
+    return m->swap ? mtf_run(m->session, m->swap, 0, NULL, NULL, NULL, err) : MTF_OK;
+}
+
 mtf_status step_validate(lm *m, const batches *b, step_valid *out, mtf_err *err)
 {
     token_feed f = token_feed_new(b, m->config->model.length, m->vocab);
     *out = (step_valid){0};
     double tokens = 0;
-    mtf_status st = MTF_OK;
+    mtf_status st = swap_averages(m, err);
     for (int64_t w = 0; w < b->windows && st == MTF_OK; w += m->eval.size) {
         scalar got[2];
         f.position = w;
@@ -146,6 +138,7 @@ mtf_status step_validate(lm *m, const batches *b, step_valid *out, mtf_err *err)
         tokens += number(m, got[1]);
     }
     token_feed_free(&f);
+    if (st == MTF_OK) st = swap_averages(m, err);
     out->tokens = (int64_t)tokens;
     out->loss = out->loss_sum / (tokens > 0 ? tokens : 1);
     if (st == MTF_OK && !isfinite(out->loss))

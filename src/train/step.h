@@ -27,7 +27,8 @@ typedef struct step_valid {
  * the largest double, as JSON has no infinity. */
 double step_perplexity(double nats);
 
-/* The loss over all windows of `b` (not shuffled), in batches of m->eval.size. Collective. */
+/* The loss over all windows of `b` (not shuffled), in batches of m->eval.size; of the averages of
+ * the weights where the model keeps them. Collective. */
 mtf_status step_validate(lm *m, const batches *b, step_valid *out, mtf_err *err);
 
 #endif

@@ -221,6 +221,11 @@ static mtf_status begin(trainer *t, mtf_err *err)
                   "%.1f MB of workspace in a process",
                   (double)plan.state / 1e6, (double)plan.slab / 1e6, (double)plan.scratch / 1e6,
                   (double)plan.workers / 1e6);
+    if (t->m->swap)
+        progress_note(&t->progress,
+                      "validation, eval and generate take the moving average of the weights "
+                      "(train.ema_decay %g)",
+                      t->c->train.ema_decay);
     if (t->o->resume)
         progress_note(&t->progress,
                       t->start ? "continuing after step %" PRId64

@@ -97,6 +97,18 @@ train 2 --set train.stored_dtype=f64
 train 2 --set train.dtype=bf16 --set train.master_dtype=bf16
 train 2 --set model.vocab=3
 train 2 --set data.train=
+train 2 --set train.schedule=cosin
+train 2 --set "train.schedule=linear_warmup(10) * rsqt(10)"
+train 2 --set "train.schedule=linear_warmup(10"
+train 2 --set train.schedule_offset=20
+train 2 --set "train.schedule_rules=norm"
+train 2 --set "train.schedule_rules=norm -> fast"
+train 2 --set "train.schedule_rules=nrom -> 0.1; wi -> 0.2"
+train 2 --set "train.schedule_rules=norm( -> 0.1"
+train 2 --set train.optimizer=adamw --set train.exclude_from_weight_decay=bais
+train 2 --set train.optimizer=adafactor --set adafactor.stacked_dims=layers
+train 2 --set train.optimizer=adafactor --set adafactor.exclude_from_parameter_scale=xyz
+train 2 --set train.ema_decay=1
 printf 'model:\n  layers: 2\n  d_model: [1\n' >broken.yaml
 printf 'model:\n  layers: 2\n  d_mdoel: 8\n' >key.yaml
 printf 'model:\n  layers: 2\ntrain:\n  steps: many\n' >kind.yaml

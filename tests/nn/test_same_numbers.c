@@ -98,7 +98,7 @@ static void train(training *t, mtf_dtype type, const char *mesh, const char *lay
     const mtf_feed feeds[] = {
         {.placeholder = t->m.t.inputs, .data = inputs},
         {.placeholder = t->m.t.targets, .data = targets},
-        {.placeholder = t->sgd->rate,
+        {.placeholder = t->sgd->rate[0],
          .data = type == MTF_F64 ? (const void *)&rate64 : (const void *)&rate32}};
     for (int s = 0; s < STEPS; s++) {
         double sum = 0, count = 0; /* room for either type */

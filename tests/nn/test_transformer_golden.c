@@ -5,12 +5,11 @@
 
 #include <math.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/mem.h"
 #include "support/model.h"
-#include "train/safetensors.h"
+#include "support/stored.h"
 
 static const struct {
     const char *mesh, *layout;
@@ -31,11 +30,7 @@ static safetensors *file;
 static int open_file(void **state)
 {
     (void)state;
-    const char *source = getenv("MTF_SOURCE_DIR");
-    char path[2048];
-    mtf_err err = {0};
-    snprintf(path, sizeof path, "%s/tests/golden/transformer.safetensors", source ? source : ".");
-    if (safetensors_open(path, &file, &err) != MTF_OK) fail_msg("%s", err.text);
+    file = stored_open("transformer.safetensors");
     return 0;
 }
 
@@ -47,17 +42,13 @@ static int close_file(void **state)
 }
 
 /* The tensor prefix + name, which must have `n` elements. Free with mem_free. */
-static void *read_tensor(const char *prefix, const char *name, int64_t n)
+static void *read_tensor(const char *prefix, const char *name, mtf_dtype type, int64_t n)
 {
     char whole[256];
-    mtf_err err = {0};
+    int64_t found = 0;
     snprintf(whole, sizeof whole, "%s%s", prefix, name);
-    const int at = safetensors_find(file, whole);
-    if (at < 0) fail_msg("'%s' is not in the golden file", whole);
-    const safetensors_tensor *t = safetensors_at(file, at);
-    assert_int_equal(t->bytes, n * mtf_dtype_size(t->dtype));
-    void *data = mem_alloc((size_t)t->bytes);
-    if (safetensors_read(file, at, 0, data, t->bytes, &err) != MTF_OK) fail_msg("%s", err.text);
+    void *data = stored_read(file, whole, type, &found);
+    assert_int_equal(found, n);
     return data;
 }
 
@@ -66,7 +57,7 @@ static void load_weights(const model *m, mtf_session *s)
     mtf_err err = {0};
     for (int i = 0; i < m->m->nvariables; i++) {
         const int64_t n = tensor_size(m->m->variable[i]);
-        float *stored = read_tensor("weight/", mtf_tensor_name(m->m->variable[i]), n);
+        float *stored = read_tensor("weight/", mtf_tensor_name(m->m->variable[i]), MTF_F32, n);
         double *wide = mem_alloc((size_t)n * sizeof *wide);
         for (int64_t j = 0; j < n; j++)
             wide[j] = (double)stored[j];
@@ -80,7 +71,7 @@ static void load_weights(const model *m, mtf_session *s)
 static void compare(const char *layout, const char *prefix, const char *name, const double *got,
                     int64_t n)
 {
-    double *want = read_tensor(prefix, name, n), top = 0;
+    double *want = read_tensor(prefix, name, MTF_F64, n), top = 0;
     for (int64_t j = 0; j < n; j++)
         top = fmax(top, fabs(want[j]));
     for (int64_t j = 0; j < n; j++)
@@ -129,7 +120,8 @@ static void check(bool tied)
                                        .tied = tied,
                                        .dtype = MTF_F64};
     model m = model_new(&o, 5);
-    int32_t *inputs = read_tensor("", "inputs", 80), *targets = read_tensor("", "targets", 80);
+    int32_t *inputs = read_tensor("", "inputs", MTF_I32, 80),
+            *targets = read_tensor("", "targets", MTF_I32, 80);
     const mtf_feed feeds[] = {{.placeholder = m.t.inputs, .data = inputs},
                               {.placeholder = m.t.targets, .data = targets}};
     for (int c = 0; c < (int)(sizeof cases / sizeof *cases); c++)

@@ -63,8 +63,9 @@ static double after_steps(mtf_variable_types types, int steps, mtf_optimizer_kin
     assert_int_equal(mtf_run(s, p[0], 0, NULL, NULL, NULL, &err), MTF_OK);
     const float rate = 0x1p-12f;
     for (int i = 0; i < steps; i++)
-        assert_int_equal(mtf_run(s, p[1], 1, &(mtf_feed){.placeholder = opt->rate, .data = &rate},
-                                 NULL, NULL, &err),
+        assert_int_equal(mtf_run(s, p[1], 1,
+                                 &(mtf_feed){.placeholder = opt->rate[0], .data = &rate}, NULL,
+                                 NULL, &err),
                          MTF_OK);
     float f32 = 0;
     bf16 narrow = {0};

@@ -5,32 +5,6 @@
 
 #include "mtf/nn.h"
 
-/* A normal distribution that is cut at two deviations has this deviation. */
-static const double truncated_deviation = 0.87962566103423978;
-
-mtf_tensor *mtf_weight_typed(mtf_graph *g, const char *name, mtf_shape shape, double stddev,
-                             mtf_variable_types types)
-{
-    const mtf_dtype type = types.stored;
-    mtf_scope_push(g, name);
-    mtf_tensor *initial = stddev > 0 ? mtf_random_truncated_normal(g, "initial", shape, type, 0.0,
-                                                                   stddev / truncated_deviation)
-                                     : mtf_constant(g, 0.0, shape, type);
-    mtf_scope_pop(g);
-    return mtf_variable_typed(g, name, initial, true, types);
-}
-
-static mtf_variable_types all_of(mtf_dtype type)
-{
-    return (mtf_variable_types){type, type, type};
-}
-
-mtf_tensor *mtf_weight(mtf_graph *g, const char *name, mtf_shape shape, double stddev,
-                       mtf_dtype type)
-{
-    return mtf_weight_typed(g, name, shape, stddev, all_of(type));
-}
-
 mtf_tensor *mtf_dense_weight_typed(mtf_graph *g, const char *name, mtf_shape in, mtf_shape out,
                                    double gain, mtf_variable_types types)
 {
@@ -43,7 +17,7 @@ mtf_tensor *mtf_dense_weight_typed(mtf_graph *g, const char *name, mtf_shape in,
 mtf_tensor *mtf_dense_weight(mtf_graph *g, const char *name, mtf_shape in, mtf_shape out,
                              double gain, mtf_dtype type)
 {
-    return mtf_dense_weight_typed(g, name, in, out, gain, all_of(type));
+    return mtf_dense_weight_typed(g, name, in, out, gain, mtf_variable_types_for(type));
 }
 
 mtf_tensor *mtf_dense(mtf_tensor *x, mtf_tensor *w)

@@ -93,7 +93,7 @@ mtf_norm mtf_norm_variables_typed(mtf_graph *g, const char *name, mtf_shape alon
 mtf_norm mtf_norm_variables(mtf_graph *g, const char *name, mtf_shape along, unsigned parts,
                             mtf_dtype type)
 {
-    return mtf_norm_variables_typed(g, name, along, parts, (mtf_variable_types){type, type, type});
+    return mtf_norm_variables_typed(g, name, along, parts, mtf_variable_types_for(type));
 }
 
 mtf_tensor *mtf_layer_norm(mtf_tensor *x, mtf_norm n, double epsilon)
@@ -116,7 +116,7 @@ mtf_tensor *mtf_rms_norm(mtf_tensor *x, mtf_norm n, double epsilon)
 mtf_batch_stats mtf_batch_norm_variables(mtf_graph *g, const char *name, mtf_shape channels,
                                          bool zero_scale, mtf_dtype type)
 {
-    const mtf_variable_types types = {type, type, type};
+    const mtf_variable_types types = mtf_variable_types_for(type);
     mtf_batch_stats s = {.channels = channels};
     graph_check_shape(g, &s.channels, name ? name : "batch norm");
     mtf_scope_push(g, name);

@@ -1,13 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Dense layers, losses and noise as samples, like those of rows (support/conform.h). What the
- * layouts move is in golden/dense_volume.txt. An argument runs the layers of that name alone. */
-#include "check.h"
-
+ * Samples of dense layers, losses and noise. */
 #include "mtf/mtf.h"
 #include "ops/tile.h"
 #include "support/conform.h"
-
-static const char *only;
+#include "support/layer_samples.h"
 
 /* ---- dense ---- */
 
@@ -112,7 +108,7 @@ static mtf_tensor *sigmoid_cross_entropy(mtf_graph *g, int k)
 static mtf_tensor *weights_nonzero(mtf_graph *g, int k)
 {
     if (k == 1) return NULL;
-    return mtf_weights_nonzero(sample_integers(g, MTF_SHAPE({"a", 4}, {"b", 9})), MTF_F64);
+    return mtf_weights_nonzero(sample_integers(g, MTF_SHAPE({"a", 4}, {"b", 9})), sample_float());
 }
 
 static mtf_tensor *cross_entropy(mtf_graph *g, int k)
@@ -138,7 +134,7 @@ static mtf_tensor *dropout_keep(mtf_graph *g, int k)
     const mtf_dim a = {"a", 4}, b = {"b", 9};
     const mtf_shape noise[] = {MTF_SHAPE(b), MTF_SHAPE(b, a)};
     if (k == 2) return NULL;
-    mtf_tensor *keep = mtf_constant(g, 0.7, MTF_SCALAR, MTF_F64);
+    mtf_tensor *keep = mtf_constant(g, 0.7, MTF_SCALAR, sample_float());
     return mtf_dropout_keep(sample_normal(g, MTF_SHAPE(a, b)), "drop", keep, noise[k]);
 }
 
@@ -148,9 +144,7 @@ static mtf_tensor *multiplicative_jitter(mtf_graph *g, int k)
     return mtf_multiplicative_jitter(sample_normal(g, MTF_SHAPE({"a", 4}, {"b", 9})), "j", 0.1);
 }
 
-/* ---- all ---- */
-
-static const op layers[] = {
+const op layer_samples_dense[] = {
     CONFORM_LAYER(dense),
     CONFORM_LAYER(dense_product),
     CONFORM_LAYER(dense_pair),
@@ -163,16 +157,4 @@ static const op layers[] = {
     CONFORM_LAYER(dropout_keep),
     CONFORM_LAYER(multiplicative_jitter),
 };
-
-static void layers_conform(void **state)
-{
-    (void)state;
-    conform_layers(layers, sizeof layers / sizeof *layers, only, "dense_volume.txt");
-}
-
-int main(int argc, char **argv)
-{
-    if (argc > 1) only = argv[1];
-    const struct CMUnitTest tests[] = {cmocka_unit_test(layers_conform)};
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+const int layer_samples_dense_count = sizeof layer_samples_dense / sizeof *layer_samples_dense;

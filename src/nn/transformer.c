@@ -172,9 +172,8 @@ static void loss(mtf_transformer_tensors *t, mtf_dtype type, const mtf_softmax_l
     mtf_graph *g = mtf_tensor_graph(t->targets);
     mtf_scope_push(g, "loss");
     mtf_tensor *each = mtf_softmax_cross_entropy(t->logits, t->targets, "vocab", o);
-    mtf_tensor *real = mtf_real_tokens(t->targets, type);
-    t->loss_sum = mtf_reduce_sum(mtf_mul(each, real), MTF_SCALAR);
-    t->count = mtf_reduce_sum(real, MTF_SCALAR);
+    t->loss_sum = mtf_reduce_sum(each, MTF_SCALAR);
+    t->count = mtf_reduce_sum(mtf_real_tokens(t->targets, type), MTF_SCALAR);
     mtf_scope_pop(g);
 }
 

@@ -73,18 +73,18 @@ static bool infer(mtf_graph *g, mtf_node *n)
 #define NAME(x)  x##_f32
 #include "ops/top_k_body.inc"
 
-#define T        bf16
-#define SEEN     float
-#define LOAD(v)  bf16_to_f32(v)
-#define STORE(v) bf16_from_f32(v)
-#define NAME(x)  x##_bf16
-#include "ops/top_k_body.inc"
-
 #define T        int32_t
 #define SEEN     int32_t
 #define LOAD(v)  (v)
 #define STORE(v) (v)
 #define NAME(x)  x##_i32
+#include "ops/top_k_body.inc"
+
+#define T        bf16
+#define SEEN     float
+#define LOAD(v)  bf16_to_f32(v)
+#define STORE(v) bf16_from_f32(v)
+#define NAME(x)  x##_bf16
 #include "ops/top_k_body.inc"
 
 /* ---- kernels ---- */

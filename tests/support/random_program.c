@@ -9,7 +9,10 @@
 #include "base/mem.h"
 #include "check.h"
 #include "graph/op.h"
+#include "ops/tile.h"
 #include "spmd/program.h"
+#include "support/conform.h"
+#include "support/layer_samples.h"
 
 static const char *const names[NAMES] = {"a", "b", "c", "d", "e", "f", "v"};
 
@@ -322,6 +325,81 @@ static mtf_tensor *any_fan_out(random_program *p)
     return below(&p->r, 4) ? mtf_add(y, z) : mtf_mul(mtf_tanh(y), z);
 }
 
+/* ---- samples of rows and layers ---- */
+
+static mtf_tensor *near_value(void *term, mtf_tensor *operand)
+{
+    return mtf_add(operand, term);
+}
+
+enum { MOST = 512 };
+static bool used[MOST]; /* rows, then layers: was a sample part of some program */
+
+/* Row i, or the layer behind the rows; NULL behind the last. */
+static const op *sampled(int i)
+{
+    assert_true(i < MOST);
+    return i < op_count ? op_rows[i] : layer_sample(i - op_count);
+}
+
+/* How many samples it has; the first asking builds them all. */
+static int samples_of(int i)
+{
+    static int known[MOST]; /* one more than there are */
+    const op *row = sampled(i);
+    if (known[i]) return known[i] - 1;
+    mtf_graph *g = mtf_graph_new();
+    while (row->sample && row->sample(g, known[i]))
+        known[i]++;
+    mtf_graph_free(&g);
+    return known[i]++;
+}
+
+static const op *any_sampled(random_program *p, int *k)
+{
+    int all = 0;
+    while (sampled(all))
+        all++;
+    for (;;) {
+        const int i = below(&p->r, all), n = samples_of(i);
+        if (n == 0) continue;
+        *k = below(&p->r, n);
+        used[i] = true;
+        return sampled(i);
+    }
+}
+
+const char *unused_sample(void)
+{
+    for (int i = 0; sampled(i); i++)
+        if (!used[i] && samples_of(i)) return sampled(i)->name;
+    return NULL;
+}
+
+/* A sample of any row or layer, whose operands depend on a value of the program, as a number. */
+static mtf_tensor *any_sample(random_program *p)
+{
+    int k;
+    mtf_tensor *x = mtf_reduce_mean(any_float(p), MTF_SCALAR);
+    const op *row = any_sampled(p, &k);
+    const int64_t first = p->g->nnodes;
+    sample_use_wrap(near_value, mtf_scale(mtf_tanh(x), 1e-3));
+    mtf_tensor *y = row->sample(p->g, k);
+    sample_use_wrap(NULL, NULL);
+    mtf_err err = {0};
+    if (!y || mtf_graph_status(p->g, &err) != MTF_OK)
+        fail_msg("seed %llu, a sample of '%s': %s", (unsigned long long)p->seed, row->name,
+                 err.text);
+    int64_t at = 100 * p->samples++;
+    for (int64_t i = first; i < p->g->nnodes; i++) {
+        mtf_tensor *t = &p->g->node[i]->out[0];
+        if (!(t->node->op->traits & TRAIT_FEED)) continue;
+        assert_true(p->nfeeds < MAX_FEEDS);
+        p->feed[p->nfeeds++] = (mtf_feed){.placeholder = t, .data = sample_data(t, &at)};
+    }
+    return mtf_reduce_mean(mtf_tanh(mtf_cast(y, MTF_F64)), MTF_SCALAR);
+}
+
 /* Keeps ranks and numbers small. */
 static mtf_tensor *tamed(random_program *p, mtf_tensor *t)
 {
@@ -351,6 +429,12 @@ static void add_gradients(random_program *p)
     }
 }
 
+/* Apart from the call that makes it, which may look at those that are there. */
+static void keep_float(random_program *p, mtf_tensor *t)
+{
+    p->floats[p->nfloats++] = t;
+}
+
 random_program program_new(uint64_t seed)
 {
     random_program p = {.r = {seed}, .seed = seed, .g = mtf_graph_new()};
@@ -362,15 +446,16 @@ random_program program_new(uint64_t seed)
         p.floats[p.nfloats++] = p.variable[i] = mtf_variable(p.g, "w", w, true);
     }
     for (int i = 0; i < 4; i++)
-        p.floats[p.nfloats++] = feed(&p, any_shape(&p, 3), MTF_F64);
-    for (int k = 0; k < 2 && seed % 2 == 0; k++)
-        p.floats[p.nfloats++] = tamed(&p, any_window(&p));
+        keep_float(&p, feed(&p, any_shape(&p, 3), MTF_F64));
+    for (int k = 0; k < 2 && seed % 2 == 0; k++) {
+        keep_float(&p, tamed(&p, any_window(&p)));
+        keep_float(&p, any_sample(&p));
+    }
     for (int rows = 5 + below(&p.r, 26); rows > 0; rows--)
-        p.floats[p.nfloats++] = tamed(&p, any_row(&p));
+        keep_float(&p, tamed(&p, any_row(&p)));
     if (seed % 2 == 0) /* the others are as they were when they failed once */
-        p.floats[p.nfloats++] = tamed(&p, below(&p.r, 2) ? any_fan_out(&p) : any_window(&p));
-    if (seed % 4 == 2 && p.nfeeds + 2 <= MAX_FEEDS)
-        p.floats[p.nfloats++] = tamed(&p, any_narrow(&p));
+        keep_float(&p, tamed(&p, any_fan_out(&p)));
+    if (seed % 4 == 2 && p.nfeeds + 2 <= MAX_FEEDS) keep_float(&p, tamed(&p, any_narrow(&p)));
     add_gradients(&p);
     while (p.nfetches < MAX_FETCHES - 1)
         p.fetch[p.nfetches++] = any_float(&p);

@@ -3,11 +3,14 @@
 #ifndef MTF_MTF_H
 #define MTF_MTF_H
 
+#include "mtf/dense.h"
 #include "mtf/embedding.h"
 #include "mtf/gradient.h"
 #include "mtf/graph.h"
+#include "mtf/loss.h"
 #include "mtf/mesh.h"
 #include "mtf/nn.h"
+#include "mtf/noise.h"
 #include "mtf/norm.h"
 #include "mtf/ops.h"
 #include "mtf/optimize.h"

@@ -9,6 +9,7 @@
 #ifndef MTF_NN_H
 #define MTF_NN_H
 
+#include "mtf/loss.h"
 #include "mtf/norm.h"
 #include "mtf/ops.h"
 
@@ -72,21 +73,13 @@ mtf_reversible mtf_reversible_begin(mtf_tensor *x);
 mtf_reversible mtf_reversible_layer(mtf_reversible s, mtf_layer_fn *f, void *context);
 mtf_tensor *mtf_reversible_end(mtf_reversible s);
 
-/* ---- loss ---- */
-
-/* 1 where the i32 target is a real token (>= 0), else 0. Shape of targets; type f32 or f64. */
-mtf_tensor *mtf_real_tokens(mtf_tensor *targets, mtf_dtype type);
-
-/* -log softmax(logits)[target] along `vocab`, 0 where the target is negative. Over a split
- * vocabulary nothing is gathered. logits [.. vocab], targets [..] i32; shape of targets. */
-mtf_tensor *mtf_cross_entropy(mtf_tensor *logits, mtf_tensor *targets, const char *vocab);
-
 /* ---- the decoder-only Transformer language model ---- */
 
 typedef struct mtf_transformer_options {
     int64_t vocab, layers, d_model, heads, d_kv, d_ff;
     int64_t length; /* the longest sequence: rows of the table of positions */
     double dropout; /* in [0, 1): of the embedding, attention weights, each sublayer's result */
+    mtf_softmax_loss loss; /* where training: smoothing of targets, z-loss */
     mtf_activation activation;
     bool tied; /* the softmax weights are the embedding table */
     /* The backward pass computes every n-th layer again instead of keeping what it needs of it; 1

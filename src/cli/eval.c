@@ -29,9 +29,12 @@ static const option_row rows[] = {
 static const option_table table = {
     .rows = rows, .count = sizeof rows / sizeof *rows, .noun = "option"};
 
-static void print(const run_eval *e, bool json)
+static void print(const run *r, const run_eval *e, bool json)
 {
     if (!json) {
+        if (r->config.train.ema_decay > 0)
+            printf("the moving average of the weights (train.ema_decay %g):\n",
+                   r->config.train.ema_decay);
         printf("%lld tokens, loss %.6f nats per token, perplexity %.6g\n"
                "%lld words, perplexity %.6g per word\n",
                (long long)e->tokens, e->loss, e->perplexity, (long long)e->words,
@@ -64,7 +67,7 @@ static int run_eval_command(int argc, char **argv)
     if (st == MTF_OK) st = run_open(args.items[0], &q, &r, &err);
     cli_warn(&r.warning);
     if (st == MTF_OK) st = run_evaluate(&r, o.data, &e, &err);
-    if (st == MTF_OK && cli_is_root()) print(&e, o.json);
+    if (st == MTF_OK && cli_is_root()) print(&r, &e, o.json);
     if (st == MTF_OK) st = cli_flush(&err);
     run_close(&r);
     mem_free(args.items);

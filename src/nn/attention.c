@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Attention, the causal mask, and the loss of a language model. */
+ * Attention. */
 #include <math.h>
 
 #include "mtf/nn.h"
@@ -28,22 +28,4 @@ mtf_tensor *mtf_attention(mtf_tensor *q, mtf_tensor *k, mtf_tensor *v, mtf_tenso
     if (bias) scores = mtf_add(scores, bias);
     mtf_tensor *weights = mtf_dropout(mtf_softmax(scores, memory), "weights", dropout);
     return mtf_matmul(weights, v, mtf_tensor_shape(q));
-}
-
-mtf_tensor *mtf_real_tokens(mtf_tensor *targets, mtf_dtype type)
-{
-    mtf_tensor *zero = mtf_constant(mtf_tensor_graph(targets), 0.0, MTF_SCALAR, MTF_I32);
-    return mtf_cast(mtf_greater_equal(targets, zero), type);
-}
-
-/* The target's logit is a gather: over a split vocabulary a partial sum, where one processor has
- * the logit and the others have 0. */
-mtf_tensor *mtf_cross_entropy(mtf_tensor *logits, mtf_tensor *targets, const char *vocab)
-{
-    if (!logits || !targets) return NULL;
-    const mtf_shape rest = mtf_shape_without(mtf_tensor_shape(logits), vocab);
-    /* The target first: its sum over a split vocabulary then waits for that of the exponentials. */
-    mtf_tensor *target = mtf_gather(logits, targets, vocab);
-    mtf_tensor *loss = mtf_sub(mtf_reduce_logsumexp(logits, rest), target);
-    return mtf_mul(loss, mtf_real_tokens(targets, mtf_tensor_dtype(logits)));
 }

@@ -5,20 +5,6 @@
 
 #include "mtf/nn.h"
 
-/* A normal distribution that is cut at two deviations has this deviation. */
-static const double truncated_deviation = 0.87962566103423978;
-
-mtf_tensor *mtf_weight(mtf_graph *g, const char *name, mtf_shape shape, double stddev,
-                       mtf_dtype type)
-{
-    mtf_scope_push(g, name);
-    mtf_tensor *initial = stddev > 0 ? mtf_random_truncated_normal(g, "initial", shape, type, 0.0,
-                                                                   stddev / truncated_deviation)
-                                     : mtf_constant(g, 0.0, shape, type);
-    mtf_scope_pop(g);
-    return mtf_variable(g, name, initial, true);
-}
-
 mtf_tensor *mtf_dense_weight(mtf_graph *g, const char *name, mtf_shape in, mtf_shape out,
                              double gain, mtf_dtype type)
 {

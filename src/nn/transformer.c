@@ -163,12 +163,14 @@ static mtf_tensor *embed(const mtf_transformer *m, mtf_tensor *inputs, int64_t l
     return x;
 }
 
-static void loss(mtf_transformer_tensors *t, mtf_dtype type)
+static void loss(mtf_transformer_tensors *t, mtf_dtype type, const mtf_softmax_loss *o)
 {
     mtf_graph *g = mtf_tensor_graph(t->targets);
     mtf_scope_push(g, "loss");
-    t->loss_sum = mtf_reduce_sum(mtf_cross_entropy(t->logits, t->targets, "vocab"), MTF_SCALAR);
-    t->count = mtf_reduce_sum(mtf_real_tokens(t->targets, type), MTF_SCALAR);
+    mtf_tensor *each = mtf_softmax_cross_entropy(t->logits, t->targets, "vocab", o);
+    mtf_tensor *real = mtf_real_tokens(t->targets, type);
+    t->loss_sum = mtf_reduce_sum(mtf_mul(each, real), MTF_SCALAR);
+    t->count = mtf_reduce_sum(real, MTF_SCALAR);
     mtf_scope_pop(g);
 }
 
@@ -203,6 +205,6 @@ mtf_transformer_tensors mtf_transformer_apply(const mtf_transformer *m, int64_t 
     }
     x = mtf_rename(mtf_layer_norm(x, m->final_norm, epsilon), "stream_length", "length");
     t.logits = mtf_dense(x, m->softmax);
-    loss(&t, o->dtype);
+    loss(&t, o->dtype, training ? &o->loss : NULL);
     return t;
 }

@@ -50,7 +50,7 @@ typedef struct config_train {
     int optimizer, dtype;
     char *schedule, *schedule_rules, *exclude_from_weight_decay;
     double learning_rate, min_learning_rate, clip_value, clip_variable_norm, clip_norm;
-    double momentum, beta1, beta2, epsilon, weight_decay, ema_decay;
+    double momentum, beta1, beta2, epsilon, weight_decay, ema_decay, label_smoothing, z_loss;
     bool bias_correction;
 } config_train;
 

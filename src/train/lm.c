@@ -11,19 +11,21 @@
 static void make_variables(lm *m)
 {
     const config_model *c = &m->config->model;
-    const mtf_transformer_options o = {.vocab = m->vocab,
-                                       .layers = c->layers,
-                                       .d_model = c->d_model,
-                                       .heads = c->heads,
-                                       .d_kv = c->d_kv,
-                                       .d_ff = c->d_ff,
-                                       .length = c->length,
-                                       .dropout = c->dropout,
-                                       .activation =
-                                           c->activation == CONFIG_GELU ? MTF_GELU : MTF_RELU,
-                                       .tied = c->tied,
-                                       .recompute = c->recompute,
-                                       .dtype = m->dtype};
+    const config_train *t = &m->config->train;
+    const mtf_transformer_options o = {
+        .vocab = m->vocab,
+        .layers = c->layers,
+        .d_model = c->d_model,
+        .heads = c->heads,
+        .d_kv = c->d_kv,
+        .d_ff = c->d_ff,
+        .length = c->length,
+        .dropout = c->dropout,
+        .loss = {.label_smoothing = t->label_smoothing, .z_loss = t->z_loss},
+        .activation = c->activation == CONFIG_GELU ? MTF_GELU : MTF_RELU,
+        .tied = c->tied,
+        .recompute = c->recompute,
+        .dtype = m->dtype};
     m->transformer = mtf_transformer_variables(m->graph, &o);
     if (!m->transformer) return;
     m->nvariables = m->transformer->nvariables;

@@ -105,5 +105,18 @@ slow=$(jq -c .loss out)
 quiet "$mtf" eval start --json
 awk -v a="$slow" -v b="$(jq -c .loss out)" 'BEGIN { d = a / b - 1; exit !(d < 1e-8 && d > -1e-8) }' ||
     fail "an average that hardly moves has the loss $slow, the model at its start $(jq -c .loss out)"
+quiet "$mtf" eval ema
+expect_text "the moving average of the weights (train.ema_decay 0.7):" out
 quiet "$mtf" generate ema --tokens 5 --seed 1
+
+# ---- the loss of training alone is smoothed: validation is of the plain one
+for loss in label_smoothing=0.2 z_loss=0.01; do
+    check ${loss%=*} train.optimizer=sgd train.learning_rate=0.5 train.$loss train.eval_every=1
+    [ "$(losses ${loss%=*} | head -n 1)" != "$(losses sgd | head -n 1)" ] || fail "$loss does nothing"
+done
+quiet "$mtf" train c.yaml --quiet --out smooth --set train.steps=1 --set train.learning_rate=0 \
+    --set train.label_smoothing=0.9 --set train.z_loss=1
+quiet "$mtf" train c.yaml --quiet --out clear --set train.steps=1 --set train.learning_rate=0
+valid() { jq -c 'select(has("valid_loss")) | .valid_loss' "$1/log.jsonl"; }
+[ "$(valid smooth)" = "$(valid clear)" ] || fail "validation with a smoothed loss"
 exit 0

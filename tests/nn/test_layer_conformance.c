@@ -4,12 +4,9 @@
  * is in golden/layer_volume.txt. An argument runs the layers of that name alone. */
 #include "check.h"
 
-#include <string.h>
-
 #include "mtf/mtf.h"
 #include "ops/tile.h"
 #include "support/conform.h"
-#include "support/golden.h"
 
 static const char *only;
 
@@ -139,26 +136,15 @@ static mtf_tensor *reversible(mtf_graph *g, int k)
     return mtf_reversible_end(r);
 }
 
-#define LAYER(fn)                                                                                  \
-    {                                                                                              \
-        .name = #fn, .traits = TRAIT_COMPOSED, .sample = fn                                        \
-    }
 static const op layers[] = {
-    LAYER(layer_norm),    LAYER(rms_norm),     LAYER(batch_norm),
-    LAYER(vocab_vectors), LAYER(vocab_logits), LAYER(reversible),
+    CONFORM_LAYER(layer_norm),    CONFORM_LAYER(rms_norm),     CONFORM_LAYER(batch_norm),
+    CONFORM_LAYER(vocab_vectors), CONFORM_LAYER(vocab_logits), CONFORM_LAYER(reversible),
 };
-enum { LAYERS = sizeof layers / sizeof *layers };
 
 static void layers_conform(void **state)
 {
     (void)state;
-    coverage *c = coverage_new();
-    for (int i = 0; i < LAYERS; i++)
-        for (int k = 0;
-             (!only || !strcmp(only, layers[i].name)) && conform_sample(&layers[i], k, c);)
-            k++;
-    if (!only) golden_check("layer_volume.txt", coverage_volume(c));
-    coverage_free(&c);
+    conform_layers(layers, sizeof layers / sizeof *layers, only, "layer_volume.txt");
 }
 
 int main(int argc, char **argv)

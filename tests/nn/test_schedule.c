@@ -4,6 +4,7 @@
 #include "check.h"
 
 #include <math.h>
+#include <string.h>
 
 #include "mtf/schedule.h"
 #include "support/temp.h"
@@ -166,10 +167,34 @@ static void wrong_texts(void **state)
                  "there is no factor of kind 99");
 }
 
+static void damaged_texts_never_crash(void **state)
+{
+    (void)state;
+    static const char whole[] =
+        "2 * linear_warmup(100) * piecewise(1, 10, 0.5, 20, 1e-3) * cosine()";
+    uint64_t r = 1;
+    for (int i = 0; i < 20000; i++) {
+        char text[sizeof whole];
+        memcpy(text, whole, sizeof text);
+        for (int k = 0; k < 2; k++) {
+            r = r * 6364136223846793005u + 1442695040888963407u;
+            text[(r >> 33) % (sizeof text - 1)] = (char)(r >> 25);
+        }
+        text[(r >> 40) % sizeof text] = '\0';
+        mtf_schedule s;
+        mtf_err err = {0};
+        const mtf_status status = mtf_schedule_parse(text, &s, &err);
+        assert_int_equal(status, err.status);
+        assert_null(strchr(err.text, '\n'));
+        if (status == MTF_OK) assert_true(mtf_schedule_rate(&s, 7, 50) >= 0);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(reference_values), cmocka_unit_test(every_factor),
-        cmocka_unit_test(products_and_offsets), cmocka_unit_test(wrong_texts)};
+        cmocka_unit_test(products_and_offsets), cmocka_unit_test(wrong_texts),
+        cmocka_unit_test(damaged_texts_never_crash)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

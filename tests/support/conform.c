@@ -11,6 +11,7 @@
 #include "mesh/mesh.h"
 #include "mtf/mtf.h"
 #include "spmd/program.h"
+#include "support/golden.h"
 
 enum { MAX_FEEDS = 8, MAX_FETCHES = 10, MAX_DIMS = 8, MAX_COVER = 2048 };
 
@@ -461,4 +462,18 @@ bool conform_sample(const op *row, int k, coverage *c)
     mtf_mesh_free(&one);
     sample_close(&s);
     return true;
+}
+
+void conform_layers(const op *layers, size_t n, const char *only, const char *golden)
+{
+    coverage *c = coverage_new();
+    int samples = 0;
+    for (size_t i = 0; i < n; i++) {
+        if (only && strcmp(only, layers[i].name) != 0) continue;
+        for (int k = 0; conform_sample(&layers[i], k, c); k++)
+            samples++;
+    }
+    if (!samples) fail_msg("no layer is called '%s'", only ? only : "");
+    if (!only) golden_check(golden, coverage_volume(c));
+    coverage_free(&c);
 }

@@ -23,6 +23,16 @@ bool coverage_has_gap(const coverage *c, char *text, size_t room);
 /* Runs sample k of a row; false when there is no such sample. Fails the test on a mismatch. */
 bool conform_sample(const op *row, int k, coverage *c);
 
+/* The pseudo-row of a layer that the function `fn` builds samples of. */
+#define CONFORM_LAYER(fn)                                                                          \
+    {                                                                                              \
+        .name = #fn, .traits = TRAIT_COMPOSED, .sample = fn                                        \
+    }
+
+/* Runs all samples of layers, pseudo-rows of trait TRAIT_COMPOSED; those called `only` alone where
+ * it is not NULL. What they move is compared with the golden file. */
+void conform_layers(const op *layers, size_t n, const char *only, const char *golden);
+
 /* What the tests feed to a placeholder of a sample, by the first word of its name; free with
  * mem_free. `at` counts the numbers that were drawn. */
 void *sample_data(const mtf_tensor *t, int64_t *at);

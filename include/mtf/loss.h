@@ -23,8 +23,9 @@ typedef struct mtf_softmax_loss {
  *   - sum over classes of t log softmax(logits) + z_loss log(Z)^2,
  * where t is `targets` themselves, of the logits' type and dims; or 1 at the class that i32
  * `targets` name, whose dims are those of logits without `classes`, in any order (an index that is
- * no class: 0 everywhere). `o` may be NULL. Fails where dims or types are others, and where an
- * option is out of its range. Dims of logits without `classes`. */
+ * no class, such as a negative one for padding, has the loss 0 as a whole). `o` may be NULL. Fails
+ * where dims or types are others, and where an option is out of its range. Dims of logits without
+ * `classes`. */
 mtf_tensor *mtf_softmax_cross_entropy(mtf_tensor *logits, mtf_tensor *targets, const char *classes,
                                       const mtf_softmax_loss *o);
 
@@ -41,8 +42,8 @@ mtf_tensor *mtf_weights_nonzero(mtf_tensor *x, mtf_dtype type);
 /* 1 where the i32 target is a real token (>= 0), else 0. Shape of targets; type f32 or f64. */
 mtf_tensor *mtf_real_tokens(mtf_tensor *targets, mtf_dtype type);
 
-/* mtf_softmax_cross_entropy along `vocab`, 0 where the target is negative. logits [.. vocab],
- * targets [..] i32; shape of targets. */
+/* mtf_softmax_cross_entropy along `vocab`, plain: 0 where the target is negative. logits [..
+ * vocab], targets [..] i32; shape of targets. */
 mtf_tensor *mtf_cross_entropy(mtf_tensor *logits, mtf_tensor *targets, const char *vocab);
 
 #ifdef __cplusplus

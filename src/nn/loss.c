@@ -60,12 +60,20 @@ static mtf_tensor *target_logit(mtf_tensor *logits, mtf_tensor *targets, const c
     return mtf_matmul(logits, targets, rest);
 }
 
+/* The loss where the target is a class, else 0. */
+static mtf_tensor *of_classes(mtf_tensor *loss, mtf_tensor *targets, int64_t classes)
+{
+    mtf_tensor *is_class = mtf_logical_and(mtf_greater_equal(targets, number(targets, 0)),
+                                           mtf_less(targets, number(targets, (double)classes)));
+    return mtf_where(is_class, loss, number(loss, 0));
+}
+
 mtf_tensor *mtf_softmax_cross_entropy(mtf_tensor *logits, mtf_tensor *targets, const char *classes,
                                       const mtf_softmax_loss *options)
 {
     if (!logits || !targets) return NULL;
     const mtf_softmax_loss o = options ? *options : (mtf_softmax_loss){0};
-    mtf_tensor_dim(logits, classes); /* its error where there is none */
+    const mtf_dim d = mtf_tensor_dim(logits, classes); /* its error where there is none */
     const mtf_shape shape = mtf_tensor_shape(logits), rest = mtf_shape_without(shape, classes);
     const bool whole = mtf_tensor_dtype(targets) == MTF_I32;
     if (!options_usable(logits, &o) ||
@@ -80,7 +88,8 @@ mtf_tensor *mtf_softmax_cross_entropy(mtf_tensor *logits, mtf_tensor *targets, c
         if (total) total = mtf_offset(mtf_scale(total, 1 - s), s);
     }
     mtf_tensor *loss = mtf_sub(total ? mtf_mul(log_z, total) : log_z, target);
-    return o.z_loss > 0 ? mtf_add(loss, mtf_scale(mtf_square(log_z), o.z_loss)) : loss;
+    if (o.z_loss > 0) loss = mtf_add(loss, mtf_scale(mtf_square(log_z), o.z_loss));
+    return whole && loss ? of_classes(loss, targets, d.size) : loss;
 }
 
 /* softplus(x) - x t: its gradient is sigmoid(x) - t everywhere, at 0 too. */
@@ -108,6 +117,5 @@ mtf_tensor *mtf_real_tokens(mtf_tensor *targets, mtf_dtype type)
 
 mtf_tensor *mtf_cross_entropy(mtf_tensor *logits, mtf_tensor *targets, const char *vocab)
 {
-    mtf_tensor *loss = mtf_softmax_cross_entropy(logits, targets, vocab, NULL);
-    return loss ? mtf_mul(loss, mtf_real_tokens(targets, mtf_tensor_dtype(logits))) : NULL;
+    return mtf_softmax_cross_entropy(logits, targets, vocab, NULL);
 }

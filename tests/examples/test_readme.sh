@@ -16,14 +16,8 @@ lines=$(wc -l <"$folder/first.c")
 command=$(sed -n 's/^    \(cc .*\)$/\1/p' README.md)
 [ -n "$command" ] || failed "does not say how to compile the first program"
 libraries=$(grep -o -- '-l[a-z]*' <<<"$command" | tr '\n' ' ')
-# What this build was made with.
-cached() { sed -n "s/^$1:[A-Z]*=//p" "$MTF_BUILD_DIR/CMakeCache.txt"; }
-case $(cached ONEDNN_LIBRARY) in '' | *NOTFOUND) libraries=${libraries//-ldnnl/} ;; esac
-sanitize=()
-case $(cached MTF_SANITIZE) in '' | OFF) ;; *) sanitize=("-fsanitize=$(cached MTF_SANITIZE)") ;; esac
-# shellcheck disable=SC2086
-cc -std=c17 -Wall -Wextra -Werror "${sanitize[@]}" -Iinclude "$folder/first.c" \
-    "$MTF_BUILD_DIR/libmtf.a" $libraries -o "$folder/first" || failed "the first program does not compile"
+. tests/support/link.sh
+compile_program "$libraries" "$folder/first.c" "$folder/first" || failed "the first program does not compile"
 # It frees nothing at its end, and that is no leak to report.
 ASAN_OPTIONS=detect_leaks=0 "$folder/first" >"$folder/out" || failed "the first program fails"
 awk '$1 != "step" || $2 != NR || $3 != "loss" { exit bad = 1 }

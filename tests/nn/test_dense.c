@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Dense layers and initial values: shapes and names of variables, values, messages. Gradients and
- * layouts: test_layers_conform. */
+ * layouts: test_layer_conformance. */
 #include "check.h"
 
 #include <math.h>

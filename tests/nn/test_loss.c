@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Losses: the values of the reference, the messages for wrong operands, and what moves where the
- * classes are split. Values and gradients on layouts: test_layers_conform, test_losses_golden. */
+ * classes are split. Values and gradients on layouts: test_layer_conformance, test_losses_golden. */
 #include "check.h"
 
 #include <math.h>
@@ -48,6 +48,27 @@ static void extremes(void **state)
     EXPECT(&e, mtf_softmax_cross_entropy(x, t[1], "c", NULL), 4e-13, 2000 + log(2));
     mtf_tensor *half = INPUT(&e, LOGITS, MTF_F64, 0.5, 0.5, 0.5, 0.5);
     EXPECT(&e, mtf_sigmoid_cross_entropy(x, half), 1e-15, 500, 500, 500, log(2));
+    eval_close(&e);
+}
+
+/* An index that is no class has no loss and no gradient, however the loss is smoothed. */
+static void no_class(void **state)
+{
+    (void)state;
+    static const char *const cuts[][2] = {{"", ""}, {"x:3", "c:x"}, {"x:2", "t:x"}};
+    const mtf_softmax_loss all = {.label_smoothing = 0.1, .z_loss = 0.5};
+    eval e = eval_open();
+    const mtf_shape shape = MTF_SHAPE({"t", 4}, {"c", 2});
+    mtf_tensor *x = INPUT(&e, shape, MTF_F64, 0, 0, 0, 0, 0, 0, 0, 0);
+    mtf_tensor *t = INPUT(&e, MTF_SHAPE({"t", 4}), MTF_I32, -1, 1, 2, INT32_MIN);
+    mtf_tensor *plain = mtf_softmax_cross_entropy(x, t, "c", NULL);
+    mtf_tensor *other = mtf_softmax_cross_entropy(x, t, "c", &all);
+    for (int c = 0; c < 3; c++) {
+        const char *m = cuts[c][0], *l = cuts[c][1];
+        EXPECT_ON(&e, m, l, plain, 1e-15, 0, log(2), 0, 0);
+        EXPECT_ON(&e, m, l, eval_gradient(plain, x), 1e-15, 0, 0, .5, -.5, 0, 0, 0, 0);
+        EXPECT_ON(&e, m, l, other, 1e-15, 0, log(2) + 0.5 * log(2) * log(2), 0, 0);
+    }
     eval_close(&e);
 }
 
@@ -202,6 +223,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(softmax_values), cmocka_unit_test(extremes),
         cmocka_unit_test(sigmoid_values), cmocka_unit_test(nonzero_values),
-        cmocka_unit_test(split_classes),  cmocka_unit_test(messages)};
+        cmocka_unit_test(split_classes),  cmocka_unit_test(no_class),
+        cmocka_unit_test(messages)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -14,14 +14,6 @@ diff -u "$page" "$folder/ops.md" || { echo "docs/ops.md is old: \`make docs\` re
 [ "$(grep -c '^## ' "$page")" -ge 80 ] || { echo "docs/ops.md has too few rows" >&2; exit 1; }
 
 "$tool" "$MTF_SOURCE_DIR" examples >"$folder/examples.c"
-# What this build was made with.
-cached() { sed -n "s/^$1:[A-Z]*=//p" "$MTF_BUILD_DIR/CMakeCache.txt"; }
-libraries="-lyaml -ljansson -lpthread -ldl -lm"
-case $(cached ONEDNN_LIBRARY) in '' | *NOTFOUND) ;; *) libraries="-ldnnl $libraries" ;; esac
-sanitize=()
-case $(cached MTF_SANITIZE) in '' | OFF) ;; *) sanitize=("-fsanitize=$(cached MTF_SANITIZE)") ;; esac
-# shellcheck disable=SC2086
-"$(cached CMAKE_C_COMPILER)" -std=c17 -Wall -Wextra -Werror "${sanitize[@]}" \
-    -I"$MTF_SOURCE_DIR/include" "$folder/examples.c" "$MTF_BUILD_DIR/libmtf.a" $libraries \
-    -o "$folder/examples"
+. "$MTF_SOURCE_DIR/tests/support/link.sh"
+compile_program "-ldnnl -lyaml -ljansson -lpthread -ldl -lm" "$folder/examples.c" "$folder/examples"
 "$folder/examples"

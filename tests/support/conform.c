@@ -12,6 +12,7 @@
 #include "mtf/mtf.h"
 #include "spmd/program.h"
 #include "support/golden.h"
+#include "support/layer_samples.h"
 
 enum { MAX_FEEDS = 8, MAX_FETCHES = 10, MAX_DIMS = 8, MAX_COVER = 2048 };
 
@@ -464,13 +465,13 @@ bool conform_sample(const op *row, int k, coverage *c)
     return true;
 }
 
-void conform_layers(const op *layers, size_t n, const char *only, const char *golden)
+void conform_layers(const char *only, const char *golden)
 {
     coverage *c = coverage_new();
     int samples = 0;
-    for (size_t i = 0; i < n; i++) {
-        if (only && strcmp(only, layers[i].name) != 0) continue;
-        for (int k = 0; conform_sample(&layers[i], k, c); k++)
+    for (int i = 0; layer_sample(i); i++) {
+        if (only && strcmp(only, layer_sample(i)->name) != 0) continue;
+        for (int k = 0; conform_sample(layer_sample(i), k, c); k++)
             samples++;
     }
     if (!samples) fail_msg("no layer is called '%s'", only ? only : "");

@@ -29,9 +29,9 @@ bool conform_sample(const op *row, int k, coverage *c);
         .name = #fn, .traits = TRAIT_COMPOSED, .sample = fn                                        \
     }
 
-/* Runs all samples of layers, pseudo-rows of trait TRAIT_COMPOSED; those called `only` alone where
- * it is not NULL. What they move is compared with the golden file. */
-void conform_layers(const op *layers, size_t n, const char *only, const char *golden);
+/* Runs all samples of all layers (layer_samples.h); those called `only` alone where it is not NULL.
+ * What they move is compared with the golden file. */
+void conform_layers(const char *only, const char *golden);
 
 /* What the tests feed to a placeholder of a sample, by the first word of its name; free with
  * mem_free. `at` counts the numbers that were drawn. */

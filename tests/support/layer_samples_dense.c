@@ -1,13 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Dense layers, losses and noise as samples, like those of rows (support/conform.h). What the
- * layouts move is in golden/dense_volume.txt. An argument runs the layers of that name alone. */
-#include "check.h"
-
+ * Samples of dense layers, losses and noise. */
 #include "mtf/mtf.h"
 #include "ops/tile.h"
 #include "support/conform.h"
-
-static const char *only;
+#include "support/layer_samples.h"
 
 /* ---- dense ---- */
 
@@ -148,9 +144,7 @@ static mtf_tensor *multiplicative_jitter(mtf_graph *g, int k)
     return mtf_multiplicative_jitter(sample_normal(g, MTF_SHAPE({"a", 4}, {"b", 9})), "j", 0.1);
 }
 
-/* ---- all ---- */
-
-static const op layers[] = {
+const op layer_samples_dense[] = {
     CONFORM_LAYER(dense),
     CONFORM_LAYER(dense_product),
     CONFORM_LAYER(dense_pair),
@@ -163,16 +157,4 @@ static const op layers[] = {
     CONFORM_LAYER(dropout_keep),
     CONFORM_LAYER(multiplicative_jitter),
 };
-
-static void layers_conform(void **state)
-{
-    (void)state;
-    conform_layers(layers, sizeof layers / sizeof *layers, only, "dense_volume.txt");
-}
-
-int main(int argc, char **argv)
-{
-    if (argc > 1) only = argv[1];
-    const struct CMUnitTest tests[] = {cmocka_unit_test(layers_conform)};
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+const int layer_samples_dense_count = sizeof layer_samples_dense / sizeof *layer_samples_dense;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Losses: the values of the reference, the messages for wrong operands, and what moves where the
- * classes are split. Values and gradients on layouts: test_layer_conformance, test_losses_golden. */
+ * classes are split. Values and gradients on layouts: test_layer_conformance, test_losses_golden.
+ */
 #include "check.h"
 
 #include <math.h>

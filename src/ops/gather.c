@@ -61,7 +61,18 @@ static bool linear(const mtf_node *n, unsigned mask)
     return mask == 1;
 }
 
-/* One index for the whole run, or one per element of it. */
+/* Elements of one size, an index for each. */
+#define EACH(T)                                                                                    \
+    do {                                                                                           \
+        const T *table = (const T *)(const void *)l->table + at[0];                                \
+        T *to = (T *)(void *)l->out + at[2];                                                       \
+        for (int64_t j = 0; j < n; j++) {                                                          \
+            const int64_t i = l->index[at[1] + j * stride[1]] - l->first;                          \
+            to[j] = i >= 0 && i < l->count ? table[j * stride[0] + i * l->along] : 0;              \
+        }                                                                                          \
+    } while (0)
+
+/* One index for the whole run, or one per element of it. The result is compact. */
 static void gather_run(void *ctx, int64_t n, const int64_t *at, const int64_t *stride)
 {
     const lookup *l = ctx;
@@ -74,13 +85,19 @@ static void gather_run(void *ctx, int64_t n, const int64_t *at, const int64_t *s
             memcpy(out, l->table + (at[0] + i * l->along) * l->size, (size_t)(n * l->size));
         return;
     }
-    for (int64_t j = 0; j < n; j++) {
-        const int64_t i = l->index[at[1] + j * stride[1]] - l->first;
-        if (i < 0 || i >= l->count)
-            memset(out + j * l->size, 0, (size_t)l->size);
-        else
-            memcpy(out + j * l->size, l->table + (at[0] + j * stride[0] + i * l->along) * l->size,
-                   (size_t)l->size);
+    switch (l->size) {
+    case 8:
+        EACH(uint64_t);
+        break;
+    case 4:
+        EACH(uint32_t);
+        break;
+    case 2:
+        EACH(uint16_t);
+        break;
+    default:
+        EACH(uint8_t);
+        break;
     }
 }
 

@@ -84,10 +84,12 @@ mtf_tensor *mtf_dynamic_shift(mtf_tensor *x, mtf_tensor *offset, const char *dim
     if (!offsets_fit(g, x, offset, dim)) return NULL;
     const mtf_dim along = mtf_tensor_dim(x, dim);
     const char *whole = shape_fresh_name(g, &x->shape, "whole");
+    mtf_tensor *n = mtf_constant(g, (double)along.size, MTF_SCALAR, MTF_I32);
+    if (wrap) offset = mtf_mod(offset, n);
     mtf_tensor *from = mtf_sub(mtf_range(g, along, MTF_I32), offset);
     if (wrap) {
-        mtf_tensor *n = mtf_constant(g, (double)along.size, MTF_SCALAR, MTF_I32);
-        from = mtf_mod(from, n);
+        mtf_tensor *zero = mtf_constant(g, 0, MTF_SCALAR, MTF_I32);
+        from = mtf_where(mtf_less(from, zero), mtf_add(from, n), from);
     }
     mtf_tensor *out = mtf_gather(mtf_rename(x, dim, whole), from, whole);
     return mtf_transpose(out, x->shape);

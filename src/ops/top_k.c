@@ -2,9 +2,6 @@
  * top_k: the k first elements along a dim and where they stand, in one order for all: larger first
  * (or smaller), NaN above all numbers, ties to the lowest index. Where the dim is cut every
  * processor chooses from its block, and from what the blocks chose the result is chosen. */
-#include <math.h>
-#include <stdlib.h>
-
 #include "base/fault.h"
 #include "mtf/ops.h"
 #include "ops/rows.h"
@@ -62,113 +59,26 @@ static bool infer(mtf_graph *g, mtf_node *n)
 
 /* ---- choosing ---- */
 
-/* A row of the operand, and the heap of the best so far in a row of the results: the worst of them
- * on top. Elements that no block chose have the index -1. */
-typedef struct chooser {
-    mtf_dtype type;
-    const char *x;
-    const int32_t *from; /* indices of the elements; NULL: `first` and on */
-    int64_t step, first;
-    char *value;
-    int32_t *index;
-    bool smallest;
-} chooser;
+#define T        double
+#define SEEN     double
+#define LOAD(v)  (v)
+#define STORE(v) (v)
+#define NAME(x)  x##_f64
+#include "ops/top_k_body.inc"
 
-static double read_number(mtf_dtype type, const char *p, int64_t i)
-{
-    switch (type) {
-    case MTF_F64:
-        return ((const double *)(const void *)p)[i];
-    case MTF_F32:
-        return (double)((const float *)(const void *)p)[i];
-    default:
-        return ((const int32_t *)(const void *)p)[i];
-    }
-}
+#define T        float
+#define SEEN     float
+#define LOAD(v)  (v)
+#define STORE(v) (v)
+#define NAME(x)  x##_f32
+#include "ops/top_k_body.inc"
 
-static void write_number(mtf_dtype type, char *p, int64_t i, double x)
-{
-    switch (type) {
-    case MTF_F64:
-        ((double *)(void *)p)[i] = x;
-        break;
-    case MTF_F32:
-        ((float *)(void *)p)[i] = (float)x;
-        break;
-    default:
-        ((int32_t *)(void *)p)[i] = (int32_t)x;
-        break;
-    }
-}
-
-typedef struct entry {
-    double x;
-    int32_t index;
-} entry;
-
-/* Does a come before b? */
-static bool before(const chooser *c, entry a, entry b)
-{
-    const bool a_nan = isnan(a.x), b_nan = isnan(b.x);
-    if (a_nan != b_nan) return a_nan != c->smallest;
-    if (!a_nan && a.x != b.x) return (a.x > b.x) != c->smallest;
-    return FAULT(FAULT_TOP_K_TIES) ? a.index > b.index : a.index < b.index;
-}
-
-static entry kept(const chooser *c, int64_t i)
-{
-    return (entry){read_number(c->type, c->value, i), c->index[i]};
-}
-
-static void keep(const chooser *c, int64_t i, entry e)
-{
-    write_number(c->type, c->value, i, e.x);
-    c->index[i] = e.index;
-}
-
-/* Puts e into the heap of n at place i or below: no parent comes before its children. */
-static void sift(const chooser *c, int64_t i, int64_t n, entry e)
-{
-    for (int64_t child = 2 * i + 1; child < n; child = 2 * i + 1) {
-        entry worst = kept(c, child);
-        if (child + 1 < n && before(c, worst, kept(c, child + 1))) worst = kept(c, ++child);
-        if (!before(c, e, worst)) break;
-        keep(c, i, worst);
-        i = child;
-    }
-    keep(c, i, e);
-}
-
-/* A new element at the end of a heap of n. */
-static void rise(const chooser *c, int64_t n, entry e)
-{
-    int64_t i = n;
-    for (; i > 0 && before(c, kept(c, (i - 1) / 2), e); i = (i - 1) / 2)
-        keep(c, i, kept(c, (i - 1) / 2));
-    keep(c, i, e);
-}
-
-/* The k first of n elements, in order. Where there are fewer the rest has the index -1. */
-static void choose(const chooser *c, int64_t n, int64_t k)
-{
-    int64_t held = 0;
-    for (int64_t i = 0; i < n; i++) {
-        entry e = {read_number(c->type, c->x, i * c->step), (int32_t)(c->first + i)};
-        if (c->from) e.index = c->from[i * c->step];
-        if (e.index < 0) continue;
-        if (held < k)
-            rise(c, held++, e);
-        else if (before(c, e, kept(c, 0)))
-            sift(c, 0, k, e);
-    }
-    for (int64_t end = held - 1; end > 0; end--) {
-        const entry last = kept(c, end);
-        keep(c, end, kept(c, 0));
-        sift(c, 0, end, last);
-    }
-    for (int64_t i = held; i < k; i++)
-        keep(c, i, (entry){0, -1});
-}
+#define T        int32_t
+#define SEEN     int32_t
+#define LOAD(v)  (v)
+#define STORE(v) (v)
+#define NAME(x)  x##_i32
+#include "ops/top_k_body.inc"
 
 /* ---- kernels ---- */
 
@@ -204,20 +114,29 @@ static int64_t grains(const kernel_args *k)
     return r.outer * r.inner;
 }
 
+#define CHOOSE(type, suffix)                                                                       \
+    choose_##suffix((const type *)k->in[0].data + at, from, r.inner, r.own.offset, r.n,            \
+                    (row_##suffix){(type *)k->out[0].data + row * r.k, index, a->smallest}, r.k)
+
 static void kernel(const kernel_args *k, int64_t begin, int64_t end)
 {
     const top_attr *a = k->attr;
     const rows r = rows_of(k);
-    chooser c = {.type = k->out[0].dtype, .step = r.inner, .smallest = a->smallest};
-    const int64_t size = mtf_dtype_size(c.type);
     for (int64_t row = begin; row < end; row++) {
         const int64_t at = row / r.inner * r.n * r.inner + row % r.inner;
-        c.x = (const char *)k->in[0].data + at * size;
-        c.from = k->nin > 1 ? (const int32_t *)k->in[1].data + at : NULL;
-        c.first = r.own.offset;
-        c.value = (char *)k->out[0].data + row * r.k * size;
-        c.index = (int32_t *)k->out[1].data + row * r.k;
-        choose(&c, r.n, r.k);
+        const int32_t *from = k->nin > 1 ? (const int32_t *)k->in[1].data + at : NULL;
+        int32_t *index = (int32_t *)k->out[1].data + row * r.k;
+        switch (k->out[0].dtype) {
+        case MTF_F64:
+            CHOOSE(double, f64);
+            break;
+        case MTF_F32:
+            CHOOSE(float, f32);
+            break;
+        default:
+            CHOOSE(int32_t, i32);
+            break;
+        }
     }
 }
 

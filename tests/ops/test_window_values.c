@@ -61,12 +61,16 @@ static void dynamic_shifts(void **state)
     mtf_tensor *two = INPUT(&e, MTF_SCALAR, MTF_I32, 2);
     mtf_tensor *m = INPUT(&e, MATRIX(3, 2), MTF_F64, 1, 2, 3, 4, 5, 6);
     mtf_tensor *each = INPUT(&e, MTF_SHAPE({"b", 2}), MTF_I32, -1, 100000);
+    mtf_tensor *far =
+        INPUT(&e, MTF_SHAPE({"b", 2}), MTF_I32, INT32_MIN, INT32_MAX); /* 1, 1 mod 3 */
     for (int i = 0; i < MESHES; i++) {
         const char *l = i ? "a:p" : "";
         EXPECT_ON(&e, meshes[i], l, mtf_dynamic_shift(x, two, "a", false), 0, 0, 0, 0, 1, 2);
         EXPECT_ON(&e, meshes[i], l, mtf_dynamic_shift(x, two, "a", true), 0, 3, 4, 0, 1, 2);
         EXPECT_ON(&e, meshes[i], l, mtf_dynamic_shift(m, each, "a", false), 0, 3, 0, 5, 0, 0, 0);
         EXPECT_ON(&e, meshes[i], l, mtf_dynamic_shift(m, each, "a", true), 0, 3, 6, 5, 2, 1, 4);
+        EXPECT_ON(&e, meshes[i], l, mtf_dynamic_shift(m, far, "a", false), 0, 0, 0, 0, 0, 0, 0);
+        EXPECT_ON(&e, meshes[i], l, mtf_dynamic_shift(m, far, "a", true), 0, 5, 6, 1, 2, 3, 4);
     }
     eval_close(&e);
 }

@@ -45,6 +45,119 @@ static void unary_functions(void **state)
     }
 }
 
+/* reference 2.2: each against C's mathematics, at positive numbers that f32 holds. */
+static void unary_functions_by_definition(void **state)
+{
+    (void)state;
+    enum { N = 6, FUNCTIONS = 13 };
+    static mtf_tensor *(*const function[FUNCTIONS])(mtf_tensor *) = {
+        mtf_identity, mtf_negative, mtf_square, mtf_reciprocal, mtf_sqrt,     mtf_rsqrt, mtf_exp,
+        mtf_log,      mtf_cos,      mtf_tanh,   mtf_sigmoid,    mtf_softplus, mtf_selu,
+    };
+    static const double at[N] = {0.0625, 0.25, 0.5, 1, 2.5, 7};
+    for (int f = 0; f < 2; f++) {
+        eval e = eval_open();
+        mtf_tensor *x = eval_input(&e, VECTOR(N), floats[f], at);
+        const double tolerance = f ? 1e-14 : 1e-6;
+        double want[FUNCTIONS][N];
+        for (int i = 0; i < N; i++) {
+            const double v = at[i];
+            const double values[] = {v,
+                                     -v,
+                                     v * v,
+                                     1 / v,
+                                     sqrt(v),
+                                     1 / sqrt(v),
+                                     exp(v),
+                                     log(v),
+                                     cos(v),
+                                     tanh(v),
+                                     1 / (1 + exp(-v)),
+                                     log1p(exp(v)),
+                                     1.0507009873554805 * v};
+            for (int k = 0; k < FUNCTIONS; k++)
+                want[k][i] = values[k];
+        }
+        for (int k = 0; k < FUNCTIONS; k++)
+            eval_expect(&e, function[k](x), N, want[k], tolerance);
+        const double below = 1.0507009873554805 * 1.6732632423543772;
+        EXPECT(&e, mtf_selu(mtf_negative(mtf_slice(x, "a", 3, 2))), tolerance, below * expm1(-1),
+               below * expm1(-2.5));
+        EXPECT(&e, mtf_scale(mtf_slice(x, "a", 3, 2), -3), 0, -3, -7.5);
+        EXPECT(&e, mtf_offset(mtf_slice(x, "a", 3, 2), -3), 0, -2, -0.5);
+        eval_close(&e);
+    }
+}
+
+/* reference 2.3 */
+static void comparisons_and_flags(void **state)
+{
+    (void)state;
+    static const mtf_dtype types[] = {MTF_F32, MTF_F64, MTF_I32};
+    for (int t = 0; t < 3; t++) {
+        eval e = eval_open();
+        mtf_tensor *x = INPUT(&e, VECTOR(3), types[t], 1, 2, 3);
+        mtf_tensor *y = INPUT(&e, VECTOR(3), types[t], 2, 2, 2);
+        EXPECT(&e, mtf_less(x, y), 0, 1, 0, 0);
+        EXPECT(&e, mtf_less_equal(x, y), 0, 1, 1, 0);
+        EXPECT(&e, mtf_greater(x, y), 0, 0, 0, 1);
+        EXPECT(&e, mtf_greater_equal(x, y), 0, 0, 1, 1);
+        EXPECT(&e, mtf_equal(x, y), 0, 0, 1, 0);
+        EXPECT(&e, mtf_not_equal(x, y), 0, 1, 0, 1);
+        EXPECT(&e, mtf_add_n(3, (mtf_tensor *[]){x, y, x}), 0, 4, 6, 8);
+        EXPECT(&e, mtf_sub(x, y), 0, -1, 0, 1);
+        EXPECT(&e, mtf_mul(x, y), 0, 2, 4, 6);
+        assert_null(eval_gradient(mtf_where(mtf_less(x, y), y, y), x));
+        eval_close(&e);
+    }
+    eval e = eval_open();
+    mtf_tensor *n = INPUT(&e, VECTOR(2), MTF_F64, NAN, NAN),
+               *one = INPUT(&e, VECTOR(2), MTF_F64, 1, NAN);
+    mtf_tensor *a = INPUT(&e, VECTOR(4), MTF_BOOL, 0, 0, 1, 1);
+    mtf_tensor *b = INPUT(&e, VECTOR(4), MTF_BOOL, 0, 1, 0, 1);
+    EXPECT(&e, mtf_less_equal(n, one), 0, 0, 0);
+    EXPECT(&e, mtf_greater_equal(n, one), 0, 0, 0);
+    EXPECT(&e, mtf_not_equal(n, one), 0, 1, 1);
+    EXPECT(&e, mtf_logical_and(a, b), 0, 0, 0, 0, 1);
+    EXPECT(&e, mtf_logical_or(a, b), 0, 0, 1, 1, 1);
+    EXPECT(&e, mtf_logical_not(a), 0, 1, 1, 0, 0);
+    eval_close(&e);
+}
+
+/* Mean and mean square of what is drawn are those of the distribution, and its ends are kept. */
+static void expect_moments(eval *e, mtf_tensor *t, double mean, double square, double low,
+                           double high)
+{
+    static double drawn[10000];
+    double sum = 0, squares = 0;
+    eval_run(e, "", "", t, drawn);
+    for (int i = 0; i < 10000; i++) {
+        assert_true(drawn[i] >= low && drawn[i] <= high);
+        sum += drawn[i] / 10000;
+        squares += drawn[i] * drawn[i] / 10000;
+    }
+    assert_true(fabs(sum - mean) < 0.05 * sqrt(square) && fabs(squares - square) < 0.07 * square);
+}
+
+/* reference 2.8 */
+static void random_moments(void **state)
+{
+    (void)state;
+    const mtf_shape s = MTF_SHAPE({"a", 100}, {"b", 100});
+    for (int f = 0; f < 2; f++) {
+        eval e = eval_open();
+        expect_moments(&e, mtf_random_uniform(e.g, "u", s, floats[f], -1, 3), 1, 4.0 / 3 + 1, -1,
+                       3);
+        expect_moments(&e, mtf_random_normal(e.g, "n", s, floats[f], 2, 3), 2, 13, -16, 20);
+        /* The variance of a normal distribution cut at two deviations is 0.7737. */
+        expect_moments(&e, mtf_random_truncated_normal(e.g, "t", s, floats[f], 2, 3), 2,
+                       4 + 9 * 0.7737, -4, 8);
+        mtf_tensor *ones = mtf_constant(e.g, 1, s, floats[f]);
+        expect_moments(&e, mtf_dropout(ones, "d", 0.2), 1, 1.25, 0, 1.25001);
+        eval_close(&e);
+    }
+}
+
 static void slopes_far_out(void **state)
 {
     (void)state;
@@ -127,6 +240,8 @@ static void reductions(void **state)
     mtf_tensor *s = INPUT(&e, VECTOR(4), MTF_F64, 1, 2, 3, 4);
     EXPECT(&e, mtf_softmax(s, "a"), 1e-5, .032059, .087144, .236883, .643914);
     EXPECT_ON(&e, "p:3", "a:p", mtf_softmax(s, "a"), 1e-5, .032059, .087144, .236883, .643914);
+    EXPECT_ON(&e, "p:3", "a:p", mtf_log_softmax(s, "a"), 1e-5, -3.440190, -2.440190, -1.440190,
+              -0.440190);
     /* reference 2.4: an extra logit of 0 is one more element, which nobody looks at. */
     mtf_tensor *extra = mtf_constant(e.g, 0, VECTOR(1), MTF_F64);
     mtf_tensor *five = mtf_softmax(mtf_concat(2, (mtf_tensor *[]){s, extra}, "a"), "a");
@@ -306,6 +421,9 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(unary_functions),
+        cmocka_unit_test(unary_functions_by_definition),
+        cmocka_unit_test(comparisons_and_flags),
+        cmocka_unit_test(random_moments),
         cmocka_unit_test(slopes_far_out),
         cmocka_unit_test(broadcasting),
         cmocka_unit_test(einsum_and_layouts),

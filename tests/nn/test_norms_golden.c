@@ -130,13 +130,41 @@ static void layout_of(const double *row, char mesh[64], char layout[64])
 }
 
 /* Sums of n numbers round n times, by an epsilon of the largest; a norm divides that by the
- * deviation, and its gradient does so again. */
+ * deviation. */
+static double rounding_of(const norm_case *c, const double *row)
+{
+    return 4 * DBL_EPSILON * ((double)mtf_shape_size(&c->shape) + 8) * (1 + row[LARGEST]);
+}
+
+static void set_variables(machine *m, const norm_case *c)
+{
+    mtf_err err = {0};
+    for (int k = SCALE; k <= VARIANCE; k++)
+        if (c->variable[k] && mtf_state_set(m->session, c->variable[k], c->stored[k], &err))
+            fail_msg("%s", err.text);
+}
+
+static void compare_averages(int index, const char *layout, machine *m, const norm_case *c,
+                             double tolerance)
+{
+    mtf_err err = {0};
+    const int64_t n = mtf_shape_size(&c->parts);
+    double *got = mem_zalloc((size_t)n * sizeof *got);
+    for (int k = MEAN; k <= VARIANCE; k++) {
+        const int after = k + MEAN_AFTER - MEAN;
+        if (!c->variable[k]) continue;
+        if (mtf_state_get(m->session, c->variable[k], got, &err)) fail_msg("%s", err.text);
+        cases_compare(index, layout, names[after], got, c->stored[after], n, tolerance);
+    }
+    mem_free(got);
+}
+
 static void run_on(int index, const char *mesh, const char *layout, const norm_case *c,
                    const double *row)
 {
-    const int64_t n = mtf_shape_size(&c->shape), nparts = mtf_shape_size(&c->parts);
-    const double rounding = 4 * DBL_EPSILON * ((double)n + 8) * (1 + row[LARGEST]);
     static const int results[] = {Y, X_GRADIENT, SCALE_GRADIENT, BIAS_GRADIENT};
+    const int64_t n = mtf_shape_size(&c->shape), nparts = mtf_shape_size(&c->parts);
+    const double rounding = rounding_of(c, row);
     mtf_tensor *fetch[4];
     void *got[4];
     int result[4], nfetches = 0;
@@ -150,27 +178,21 @@ static void run_on(int index, const char *mesh, const char *layout, const norm_c
         c->g, mesh, layout,
         &(mtf_request){
             .nfetches = nfetches, .fetches = fetch, .nupdates = c->nupdates, .updates = c->update});
-    mtf_err err = {0};
-    for (int k = SCALE; k <= VARIANCE; k++)
-        if (c->variable[k]) mtf_state_set(m.session, c->variable[k], c->stored[k], &err);
+    set_variables(&m, c);
     const mtf_feed feeds[] = {{.placeholder = c->x, .data = c->stored[X]},
                               {.placeholder = c->weights, .data = c->stored[WEIGHTS]}};
+    mtf_err err = {0};
     if (mtf_run(m.session, m.program, 2, feeds, got, NULL, &err) != MTF_OK)
         fail_msg("case %d: %s", index, err.text);
     for (int k = 0; k < nfetches; k++) {
         const int r = result[k];
+        /* The gradient of x is divided by the deviation once more. */
         cases_compare(index, layout, names[r], got[k], c->stored[r],
                       r == Y || r == X_GRADIENT ? n : nparts,
                       r == X_GRADIENT ? rounding * (1 + row[STEEPEST]) : rounding);
-    }
-    for (int k = MEAN; k <= VARIANCE; k++) {
-        if (!c->variable[k]) continue;
-        mtf_state_get(m.session, c->variable[k], got[0], &err);
-        const int r = k + MEAN_AFTER - MEAN;
-        cases_compare(index, layout, names[r], got[0], c->stored[r], nparts, rounding);
-    }
-    for (int k = 0; k < nfetches; k++)
         mem_free(got[k]);
+    }
+    compare_averages(index, layout, &m, c, rounding);
     machine_free(&m);
 }
 

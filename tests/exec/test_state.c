@@ -46,11 +46,9 @@ static void updates_see_the_old_state(void **state)
         mtf_graph *g = mtf_graph_new();
         mtf_tensor *x = variable(g, "x", 1), *y = variable(g, "y", 2), *z = variable(g, "z", 3);
         mtf_tensor *update[] = {mtf_assign(x, y), mtf_assign(y, x), mtf_assign(z, mtf_add(z, x))};
-        machine m = machine_new(g, layouts[l][0], layouts[l][1],
-                                &(mtf_request){.nfetches = 1,
-                                               .fetches = &z,
-                                               .nupdates = 3,
-                                               .updates = update});
+        machine m = machine_new(
+            g, layouts[l][0], layouts[l][1],
+            &(mtf_request){.nfetches = 1, .fetches = &z, .nupdates = 3, .updates = update});
         double before[N], want[3][N];
         for (int step = 1; step <= 3; step++) {
             run(&m, 0, NULL, (void *[]){before});
@@ -83,11 +81,9 @@ static void a_loop_around_a_program(void **state)
         mtf_tensor *half = mtf_scale(x, 0.5), *largest = mtf_reduce_max(half, MTF_SCALAR);
         mtf_tensor *update[] = {mtf_assign(x, half),
                                 mtf_assign(sum, mtf_add(sum, mtf_matmul(x, ones, b)))};
-        machine m = machine_new(g, layouts[l][0], layouts[l][1],
-                                &(mtf_request){.nfetches = 1,
-                                               .fetches = &largest,
-                                               .nupdates = 2,
-                                               .updates = update});
+        machine m = machine_new(
+            g, layouts[l][0], layouts[l][1],
+            &(mtf_request){.nfetches = 1, .fetches = &largest, .nupdates = 2, .updates = update});
         double most = 100, added = 0, got[B];
         int iterations = 0;
         for (; most > 1; iterations++) {

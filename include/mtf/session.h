@@ -40,7 +40,8 @@ void mtf_session_free(mtf_session **s);
 typedef mtf_status mtf_feed_fn(void *ctx, const int64_t *offset, const int64_t *extent, void *block,
                                mtf_err *err);
 
-/* The value of a placeholder: a whole array (read during the run only), or a callback. */
+/* The value of a placeholder: a whole array of the placeholder's type (mtf_dtype; read during the
+ * run only), or a callback. */
 typedef struct mtf_feed {
     mtf_tensor *placeholder;
     const void *data;

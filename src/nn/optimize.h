@@ -24,6 +24,12 @@ typedef struct optimizer_row {
 extern const optimizer_row optimizer_sgd, optimizer_momentum, optimizer_nesterov, optimizer_adam,
     optimizer_adamw, optimizer_adafactor;
 
+/* The type of slots, placeholders and the work: that of the variables, but f32 for bf16. */
+mtf_dtype optimizer_type(const mtf_optimizer *o);
+
+/* Variable i in that type. */
+mtf_tensor *optimizer_value(const mtf_optimizer *o, int i);
+
 /* A slot "<variable>/<name>" of zeros that is part of `o`; NULL after an error. */
 mtf_tensor *optimizer_slot(mtf_optimizer *o, int i, const char *name, mtf_shape shape);
 

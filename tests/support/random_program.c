@@ -230,6 +230,33 @@ static mtf_tensor *any_twist(random_program *p)
     return mtf_add(x, mtf_reshape(x, s));
 }
 
+/* Whole numbers in bf16, and a sum of them. What f32 adds is exact, so the one rounding at the end
+ * gives equal bits under every layout; a partial sum that is rounded shows at once. */
+static mtf_tensor *any_narrow(random_program *p)
+{
+    mtf_tensor *x = any_float(p), *n[2];
+    for (int i = 0; i < 2; i++)
+        n[i] = mtf_scale(mtf_cast(feed(p, any_shape(p, 3), MTF_I32), MTF_BF16), i ? 1.0 : 37.0);
+    const mtf_shape a = mtf_tensor_shape(n[0]), b = mtf_tensor_shape(n[1]);
+    mtf_shape all = a;
+    for (int i = 0; i < b.rank; i++)
+        if (mtf_shape_find(&all, b.dim[i].name) < 0) all = mtf_shape_with(all, b.dim[i]);
+    const mtf_shape out = some_dims_of(p, shuffled(p, all));
+    mtf_tensor *y = mtf_einsum(2, n, out);
+    switch (below(&p->r, 4)) {
+    case 0:
+        y = mtf_reduce_sum(mtf_maximum(n[0], mtf_scale(n[1], 16)), out);
+        break;
+    case 1:
+        y = mtf_reduce_sum(mtf_add(y, y), some_dims_of(p, out));
+        break;
+    case 2:
+        y = mtf_reduce_max(y, some_dims_of(p, out));
+        break;
+    }
+    return mtf_mul(x, mtf_scale(mtf_cast(y, MTF_F64), 0x1p-9));
+}
+
 static mtf_tensor *any_row(random_program *p)
 {
     mtf_tensor *x = any_float(p), *y = any_float(p);
@@ -342,6 +369,8 @@ random_program program_new(uint64_t seed)
         p.floats[p.nfloats++] = tamed(&p, any_row(&p));
     if (seed % 2 == 0) /* the others are as they were when they failed once */
         p.floats[p.nfloats++] = tamed(&p, below(&p.r, 2) ? any_fan_out(&p) : any_window(&p));
+    if (seed % 4 == 2 && p.nfeeds + 2 <= MAX_FEEDS)
+        p.floats[p.nfloats++] = tamed(&p, any_narrow(&p));
     add_gradients(&p);
     while (p.nfetches < MAX_FETCHES - 1)
         p.fetch[p.nfetches++] = any_float(&p);

@@ -35,7 +35,8 @@ mtf_session *mtf_session_new(int nprograms, mtf_program *const *programs,
 void mtf_session_free(mtf_session **s);
 
 /* Fills one block of a placeholder: `extent` elements per dim from `offset`, row-major, into
- * `block`. Called once per processor that this process hosts, from one thread. */
+ * `block`. Called once per processor that this process hosts and whose block is not empty, from one
+ * thread. */
 typedef mtf_status mtf_feed_fn(void *ctx, const int64_t *offset, const int64_t *extent, void *block,
                                mtf_err *err);
 

@@ -6,6 +6,7 @@
 #include <regex.h>
 #include <string.h>
 
+#include "base/fault.h"
 #include "graph/graph.h"
 #include "ops/rows.h"
 
@@ -49,7 +50,8 @@ mtf_dtype optimizer_type(const mtf_optimizer *o)
 
 mtf_tensor *optimizer_value(const mtf_optimizer *o, int i)
 {
-    return mtf_cast(o->variable[i], optimizer_type(o));
+    mtf_tensor *v = o->variable[i];
+    return mtf_cast(FAULT(FAULT_WRITE_BACK) ? mtf_variable_read(v) : v, optimizer_type(o));
 }
 
 mtf_tensor *optimizer_rate(const mtf_optimizer *o, int i)

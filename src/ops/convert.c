@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Elementwise rows with an attribute, and those that pass their operand on: scale, offset,
  * leaky_relu, cast, identity, stop_gradient. */
+#include "base/fault.h"
 #include "mtf/ops.h"
 #include "ops/rows.h"
 #include "ops/tile.h"
@@ -223,7 +224,8 @@ static bool widens(mtf_dtype from, mtf_dtype to)
 /* Widening commutes with sums up to rounding of the wider type; narrowing does not. */
 static bool cast_linear(const mtf_node *n, unsigned mask)
 {
-    return mask == 1 && widens(n->in[0]->dtype, n->out[0].dtype);
+    const bool widening = widens(n->in[0]->dtype, n->out[0].dtype);
+    return mask == 1 && (widening || FAULT(FAULT_ROUND_PARTIAL));
 }
 
 static bool is_rounded(const mtf_tensor *t)

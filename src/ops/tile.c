@@ -92,9 +92,20 @@ void sample_use_float(mtf_dtype type)
     sample_type = type;
 }
 
+static sample_wrap *sample_wrapper;
+static void *sample_context;
+
+void sample_use_wrap(sample_wrap *fn, void *context)
+{
+    sample_wrapper = fn;
+    sample_context = context;
+}
+
 static mtf_tensor *sample_of(mtf_graph *g, const char *name, mtf_shape s)
 {
-    return mtf_cast(mtf_placeholder(g, name, s, MTF_F64), sample_type);
+    mtf_tensor *t = mtf_placeholder(g, name, s, MTF_F64);
+    if (sample_wrapper) t = sample_wrapper(sample_context, t);
+    return mtf_cast(t, sample_type);
 }
 
 mtf_tensor *sample_normal(mtf_graph *g, mtf_shape s)

@@ -166,6 +166,11 @@ mtf_tensor *tile_reduce_to(mtf_tensor *dy, const mtf_tensor *x);
 mtf_dtype sample_float(void);
 void sample_use_float(mtf_dtype type);
 
+/* Real operands of the next samples are fn of their placeholders, so that a sample can be a part of
+ * a larger graph; NULL: the placeholders themselves. */
+typedef mtf_tensor *sample_wrap(void *context, mtf_tensor *placeholder);
+void sample_use_wrap(sample_wrap *fn, void *context);
+
 /* Operands of samples: f64 placeholders whose name tells the tests what to feed, as sample_float().
  */
 mtf_tensor *sample_normal(mtf_graph *g, mtf_shape s);   /* normal(0, 1) */

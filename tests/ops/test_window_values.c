@@ -126,34 +126,6 @@ static void the_largest(void **state)
     eval_close(&e);
 }
 
-/* reference 2.8: at temperature 0 the largest is taken; else each is drawn as often as it is likely
- * to be, the same on every layout. */
-static void draws_follow_the_probabilities(void **state)
-{
-    (void)state;
-    enum { ROWS = 4000 };
-    static double drawn[3][ROWS];
-    static const double likely[] = {0.1, 0.2, 0.3, 0.4}, hotter[] = {0.163, 0.230, 0.282, 0.325};
-    eval e = eval_open();
-    mtf_tensor *logits = INPUT(&e, VECTOR(4), MTF_F64, log(0.1), log(0.2), log(0.3), log(0.4));
-    mtf_tensor *rows = mtf_broadcast(logits, MTF_SHAPE({"row", ROWS}, {"a", 4}));
-    const mtf_sampling options[] = {{.temperature = 0}, {.temperature = 1}, {.temperature = 2}};
-    for (int t = 0; t < 3; t++) {
-        mtf_tensor *at = mtf_sample(rows, "draw", "a", &options[t]);
-        int count[4] = {0};
-        eval_run(&e, "", "", at, drawn[0]);
-        eval_run(&e, "p:2;q:3", "row:q;a:p", at, drawn[1]);
-        assert_memory_equal(drawn[0], drawn[1], sizeof drawn[0]);
-        for (int i = 0; i < ROWS; i++)
-            count[(int)drawn[0][i]]++;
-        for (int k = 0; k < 4; k++) {
-            const double p = t == 0 ? k == 3 : t == 1 ? likely[k] : hotter[k];
-            assert_true(fabs(count[k] - p * ROWS) <= 4 * sqrt(p * (1 - p) * ROWS) + 2);
-        }
-    }
-    eval_close(&e);
-}
-
 /* Infinities are numbers like others, NaN is above them, zeros of both signs are equal. */
 static void order_of_edges(void **state)
 {
@@ -224,7 +196,6 @@ int main(void)
         cmocka_unit_test(dynamic_shifts),
         cmocka_unit_test(halos),
         cmocka_unit_test(the_largest),
-        cmocka_unit_test(draws_follow_the_probabilities),
         cmocka_unit_test(order_of_edges),
         cmocka_unit_test(sums_and_pools),
         cmocka_unit_test(running_sums_of_many),

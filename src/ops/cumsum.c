@@ -145,7 +145,8 @@ static void add_blocks(const kernel_args *k, const cumsum_attr *a, const columns
     add(k->in[1].dtype, k->in[1].data, w.at, n, w.step, lanes, sums);
 }
 
-static void cumsum_kernel(const kernel_args *k, int64_t begin, int64_t end)
+/* Running sums, or the sum of all alone. */
+static void sum_columns(const kernel_args *k, int64_t begin, int64_t end, bool total)
 {
     const cumsum_attr *a = k->attr;
     const columns c = columns_of(k, a->at);
@@ -153,25 +154,26 @@ static void cumsum_kernel(const kernel_args *k, int64_t begin, int64_t end)
         for (int64_t j = 0; j < c.inner; j += LANES) {
             double sums[LANES] = {0};
             const int lanes = c.inner - j < LANES ? (int)(c.inner - j) : LANES;
-            if (k->nin > 1) add_blocks(k, a, &c, o, j, lanes, sums);
             const walk w = walk_of(&c, o, j, a->reverse);
-            scan(k->out[0].dtype, k->in[0].data, k->out[0].data, w.at, c.n, w.step, lanes,
-                 a->exclusive, sums);
+            if (k->nin > 1) add_blocks(k, a, &c, o, j, lanes, sums);
+            if (total) {
+                add(k->in[0].dtype, k->in[0].data, w.at, c.n, w.step, lanes, sums);
+                store(k->out[0].dtype, k->out[0].data, o * c.inner + j, lanes, sums);
+            } else {
+                scan(k->out[0].dtype, k->in[0].data, k->out[0].data, w.at, c.n, w.step, lanes,
+                     a->exclusive, sums);
+            }
         }
+}
+
+static void cumsum_kernel(const kernel_args *k, int64_t begin, int64_t end)
+{
+    sum_columns(k, begin, end, false);
 }
 
 static void block_sum_kernel(const kernel_args *k, int64_t begin, int64_t end)
 {
-    const cumsum_attr *a = k->attr;
-    const columns c = columns_of(k, a->at);
-    for (int64_t o = begin; o < end; o++)
-        for (int64_t j = 0; j < c.inner; j += LANES) {
-            double sums[LANES] = {0};
-            const int lanes = c.inner - j < LANES ? (int)(c.inner - j) : LANES;
-            const walk w = walk_of(&c, o, j, a->reverse);
-            add(k->in[0].dtype, k->in[0].data, w.at, c.n, w.step, lanes, sums);
-            store(k->out[0].dtype, k->out[0].data, o * c.inner + j, lanes, sums);
-        }
+    sum_columns(k, begin, end, true);
 }
 
 static int64_t grains(const kernel_args *k)

@@ -76,6 +76,12 @@ void window_grad(mtf_node *n, mtf_tensor *const *dy, mtf_tensor **dx)
     dx[0] = window_build(dy[0], a->dim, -a->start, n->in[0]->shape.dim[at].size);
 }
 
+/* What slice and pad have in common. */
+#define WINDOW_OF_ONE                                                                              \
+    .nin = 1, .traits = TRAIT_RESIZES, .attr_size = sizeof(window_attr), .fields = window_fields,  \
+    .infer = window_infer, .role = window_role, .linear = window_linear, .grad = window_grad,      \
+    .lower = window_lower
+
 static mtf_tensor *slice_sample(mtf_graph *g, int k)
 {
     const mtf_shape s = MTF_SHAPE({"a", 4}, {"b", 10}, {"c", 3});
@@ -93,15 +99,7 @@ const op op_slice = {
     .name = "slice",
     .doc = "out[.., i, ..] = x[.., i + start, ..] for `size` elements of dim",
     .example = "mtf_slice(x, \"b\", 1, 4)",
-    .nin = 1,
-    .traits = TRAIT_RESIZES,
-    .attr_size = sizeof(window_attr),
-    .fields = window_fields,
-    .infer = window_infer,
-    .role = window_role,
-    .linear = window_linear,
-    .grad = window_grad,
-    .lower = window_lower,
+    WINDOW_OF_ONE,
     .sample = slice_sample,
 };
 
@@ -122,15 +120,7 @@ const op op_pad = {
     .name = "pad",
     .doc = "out[.., i, ..] = x[.., i + start, ..] for `size` elements of dim, 0 beyond x's ends",
     .example = "mtf_pad(x, \"b\", 1, 2)",
-    .nin = 1,
-    .traits = TRAIT_RESIZES,
-    .attr_size = sizeof(window_attr),
-    .fields = window_fields,
-    .infer = window_infer,
-    .role = window_role,
-    .linear = window_linear,
-    .grad = window_grad,
-    .lower = window_lower,
+    WINDOW_OF_ONE,
     .sample = pad_sample,
 };
 

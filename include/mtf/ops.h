@@ -221,7 +221,7 @@ mtf_tensor *mtf_sort(mtf_tensor *x, const char *dim, bool descending, mtf_tensor
 
 /* How to draw from logits. */
 typedef struct mtf_sampling {
-    double temperature; /* logits are divided by it; 0: always the largest */
+    double temperature; /* logits are divided by it, 1e-6 to 1e6; 0: always the largest */
     int64_t top_k;      /* only the k largest can be drawn; 0: all. Ties to the lowest index */
     double top_p; /* only the largest, until they have this probability together; 0 or 1: all */
 } mtf_sampling;

@@ -116,14 +116,14 @@ const op op_dynamic_shift = {
 
 static bool halo_fits(const mtf_tensor *x, const char *blocks, const char *block, int64_t halo)
 {
-    if (mtf_shape_find(&x->shape, blocks) >= 0 && mtf_shape_find(&x->shape, block) >= 0 &&
-        halo >= 0 && halo <= INT32_MAX)
-        return true;
-    graph_fail(x->node->graph,
-               "halo_exchange of '%s' %s: blocks %s of elements %s are no dims of it, or the halo "
-               "%lld is not in 0..%d",
-               x->node->name, shape_text(&x->shape), blocks ? blocks : "NULL",
-               block ? block : "NULL", (long long)halo, INT32_MAX);
+    const int of_blocks = mtf_shape_find(&x->shape, blocks), at = mtf_shape_find(&x->shape, block);
+    if (of_blocks >= 0 && at >= 0 && of_blocks != at && halo >= 0 && halo <= INT32_MAX) return true;
+    graph_fail(
+        x->node->graph,
+        "halo_exchange of '%s' %s: blocks %s of elements %s are no two dims of it, or the halo "
+        "%lld is not in 0..%d",
+        x->node->name, shape_text(&x->shape), blocks ? blocks : "NULL", block ? block : "NULL",
+        (long long)halo, INT32_MAX);
     return false;
 }
 

@@ -128,6 +128,6 @@ void mtf_unstack(mtf_tensor *x, const char *dim, mtf_tensor **parts)
     const int n = (int)mtf_tensor_dim(x, dim).size;
     const mtf_shape rest = mtf_shape_without(x->shape, dim);
     mtf_split(x, dim, n, NULL, parts);
-    for (int i = 0; i < n; i++)
+    for (int i = 0; i < n && parts; i++)
         parts[i] = mtf_reshape(parts[i], rest);
 }

@@ -39,6 +39,15 @@ mtf_tensor *optimizer_slot(mtf_optimizer *o, int i, const char *name, mtf_shape 
                      mtf_constant(mtf_tensor_graph(v), 0.0, shape, mtf_tensor_dtype(v)));
 }
 
+void optimizer_check_epsilon(mtf_graph *g, const mtf_optimizer *o, const char *name, double epsilon)
+{
+    const mtf_dtype type = mtf_tensor_dtype(o->variable[0]);
+    const double least = type == MTF_F64 ? 1e-300 : 1e-37; /* with all their digits */
+    if (!(epsilon >= least && isfinite(epsilon)))
+        graph_fail(g, "optimizer: %s is %g; for variables of type %s it must be at least %g", name,
+                   epsilon, mtf_dtype_name(type), least);
+}
+
 mtf_tensor *optimizer_rate(const mtf_optimizer *o, int i)
 {
     return o->rate[o->rate_of[i]];
@@ -110,7 +119,6 @@ static void check_numbers(mtf_graph *g, const mtf_optimizer_options *o)
         {"momentum", o->momentum, 1},
         {"beta1", o->beta1, 1},
         {"beta2", o->beta2, 1},
-        {"epsilon", o->epsilon, (double)INFINITY},
         {"weight_decay", o->weight_decay, (double)INFINITY},
         {"average_decay", o->average_decay, 1},
     };

@@ -29,6 +29,8 @@ MISTAKE(momentum_below_zero, OPTIMIZER(.kind = MTF_NESTEROV, .momentum = -0.5))
 MISTAKE(beta1_of_one, OPTIMIZER(.kind = MTF_ADAM, .beta1 = 1))
 MISTAKE(beta2_is_nan, OPTIMIZER(.kind = MTF_ADAM, .beta2 = nan_))
 MISTAKE(epsilon_below_zero, OPTIMIZER(.kind = MTF_ADAM, .epsilon = -1))
+MISTAKE(epsilon_of_zero, OPTIMIZER(.kind = MTF_ADAMW))
+MISTAKE(epsilon_is_zero_in_f32, OPTIMIZER(.kind = MTF_ADAM, .epsilon = 1e-60))
 MISTAKE(infinite_decay, OPTIMIZER(.kind = MTF_ADAMW, .weight_decay = inf))
 MISTAKE(rules_are_null, OPTIMIZER(.kind = MTF_SGD, .nrules = 1))
 MISTAKE(pattern_is_null, OPTIMIZER(.kind = MTF_SGD, .nrules = 1, .rules = &(mtf_rate_rule){0}))
@@ -36,6 +38,13 @@ MISTAKE(infinite_rate,
         OPTIMIZER(.schedule = {.nfactors = 1, .factor = {{.narguments = 1, .argument = {inf}}}}))
 MISTAKE(no_options, first_variable(mtf_optimizer_new(p->g, NULL, 1, &p->w)))
 MISTAKE(no_variables, first_variable(mtf_optimizer_new(p->g, &(mtf_optimizer_options){0}, 1, NULL)))
+
+static mtf_tensor *epsilon1_is_zero_in_f32(parts *p)
+{
+    mtf_optimizer_options o = {.kind = MTF_ADAFACTOR, .adafactor = MTF_ADAFACTOR_DEFAULTS};
+    o.adafactor.epsilon1 = 1e-60;
+    return optimizer(p, o);
+}
 
 static mtf_tensor *of_another_graph(parts *p)
 {
@@ -119,21 +128,39 @@ MISTAKE(infinite_z_loss,
         mtf_softmax_cross_entropy(p->x, p->i, "b", &(mtf_softmax_loss){.z_loss = inf}))
 
 static const mistake_row mistakes[] = {
-    MISTAKE_ROW(momentum_of_one),      MISTAKE_ROW(momentum_below_zero),
-    MISTAKE_ROW(beta1_of_one),         MISTAKE_ROW(beta2_is_nan),
-    MISTAKE_ROW(epsilon_below_zero),   MISTAKE_ROW(infinite_decay),
-    MISTAKE_ROW(rules_are_null),       MISTAKE_ROW(pattern_is_null),
-    MISTAKE_ROW(infinite_rate),        MISTAKE_ROW(no_options),
-    MISTAKE_ROW(no_variables),         MISTAKE_ROW(of_another_graph),
-    MISTAKE_ROW(gradient_is_repeated), MISTAKE_ROW(gradient_of_another_graph),
-    MISTAKE_ROW(no_gradients),         MISTAKE_ROW(clip_below_zero),
-    MISTAKE_ROW(clip_by_nan),          MISTAKE_ROW(no_limits),
-    MISTAKE_ROW(factor_of_nothing),    MISTAKE_ROW(dense_of_nothing),
-    MISTAKE_ROW(product_of_nothing),   MISTAKE_ROW(initial_of_nothing),
-    MISTAKE_ROW(embedding_of_nothing), MISTAKE_ROW(clusters_are_null),
-    MISTAKE_ROW(ids_have_the_model),   MISTAKE_ROW(ids_have_the_inner_dim),
-    MISTAKE_ROW(norm_by_infinity),     MISTAKE_ROW(batch_norm_without_room),
-    MISTAKE_ROW(infinite_jitter),      MISTAKE_ROW(dropout_of_integers),
+    MISTAKE_ROW(momentum_of_one),
+    MISTAKE_ROW(momentum_below_zero),
+    MISTAKE_ROW(beta1_of_one),
+    MISTAKE_ROW(beta2_is_nan),
+    MISTAKE_ROW(epsilon_below_zero),
+    MISTAKE_ROW(epsilon_of_zero),
+    MISTAKE_ROW(epsilon_is_zero_in_f32),
+    MISTAKE_ROW(epsilon1_is_zero_in_f32),
+    MISTAKE_ROW(infinite_decay),
+    MISTAKE_ROW(rules_are_null),
+    MISTAKE_ROW(pattern_is_null),
+    MISTAKE_ROW(infinite_rate),
+    MISTAKE_ROW(no_options),
+    MISTAKE_ROW(no_variables),
+    MISTAKE_ROW(of_another_graph),
+    MISTAKE_ROW(gradient_is_repeated),
+    MISTAKE_ROW(gradient_of_another_graph),
+    MISTAKE_ROW(no_gradients),
+    MISTAKE_ROW(clip_below_zero),
+    MISTAKE_ROW(clip_by_nan),
+    MISTAKE_ROW(no_limits),
+    MISTAKE_ROW(factor_of_nothing),
+    MISTAKE_ROW(dense_of_nothing),
+    MISTAKE_ROW(product_of_nothing),
+    MISTAKE_ROW(initial_of_nothing),
+    MISTAKE_ROW(embedding_of_nothing),
+    MISTAKE_ROW(clusters_are_null),
+    MISTAKE_ROW(ids_have_the_model),
+    MISTAKE_ROW(ids_have_the_inner_dim),
+    MISTAKE_ROW(norm_by_infinity),
+    MISTAKE_ROW(batch_norm_without_room),
+    MISTAKE_ROW(infinite_jitter),
+    MISTAKE_ROW(dropout_of_integers),
     MISTAKE_ROW(infinite_z_loss),
 };
 

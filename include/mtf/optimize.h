@@ -137,10 +137,10 @@ typedef struct mtf_optimizer {
 mtf_optimizer *mtf_optimizer_new(mtf_graph *g, const mtf_optimizer_options *o, int nvariables,
                                  mtf_tensor *const *variables);
 
-/* Builds one step from a gradient per variable; a variable whose gradient is NULL stays, and so do
- * its slots. Fills `updates`, which has room for MTF_MAX_VARIABLE_UPDATES per variable, with the
- * assignments (mtf_request) and returns their number; 0 after an error. May be called again for
- * another program. */
+/* Builds one step from a gradient per variable, of its shape; a variable whose gradient is NULL
+ * stays, and so do its slots. Fills `updates`, which has room for MTF_MAX_VARIABLE_UPDATES per
+ * variable, with the assignments (mtf_request) and returns their number; 0 after an error. May be
+ * called again for another program. */
 int mtf_optimizer_updates(const mtf_optimizer *o, mtf_tensor *const *gradients,
                           mtf_tensor **updates);
 

@@ -106,7 +106,6 @@ static void begin(mtf_graph *g, mtf_optimizer *o)
     for (const char *at = a->stacked_dims; (at = next_name(at, &n)); at += n)
         if (!has_dim(o, at, n))
             graph_fail(g, "optimizer adafactor: no variable has the stacked dim '%.*s'", n, at);
-    if (a->stacked_dims) a->stacked_dims = arena_strdup(g->mem, a->stacked_dims);
     if (a->exclude_from_parameter_scale &&
         !optimizer_match(g, "exclude_from_parameter_scale", a->exclude_from_parameter_scale,
                          o->nvariables, o->variable, o->scales))

@@ -190,6 +190,15 @@ static void make_average(mtf_optimizer *o, int i)
     o->average[i] = make_slot(o, i, "average", a->initial);
 }
 
+/* The options outlive the caller's texts. */
+static void keep_texts(mtf_graph *g, mtf_optimizer_options *o)
+{
+    const char **const texts[] = {&o->exclude_from_weight_decay, &o->adafactor.stacked_dims,
+                                  &o->adafactor.exclude_from_parameter_scale};
+    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
+        if (*texts[i]) *texts[i] = arena_strdup(g->mem, *texts[i]);
+}
+
 mtf_optimizer *mtf_optimizer_new(mtf_graph *g, const mtf_optimizer_options *options, int nvariables,
                                  mtf_tensor *const *variables)
 {
@@ -199,6 +208,7 @@ mtf_optimizer *mtf_optimizer_new(mtf_graph *g, const mtf_optimizer_options *opti
     const optimizer_row *row = rows[options->kind];
     mtf_optimizer *o = arena_alloc(g->mem, sizeof *o);
     o->options = *options;
+    keep_texts(g, &o->options);
     allocate(g, o, nvariables, variables);
     make_rates(g, o);
     if (row->begin && mtf_graph_status(g, NULL) == MTF_OK) row->begin(g, o);

@@ -121,6 +121,9 @@ MISTAKE(ids_have_the_inner_dim,
         vectors(p, (mtf_vocab_options){.model = b, .inner = 2}, (mtf_dim){"inner", 2}))
 MISTAKE(norm_by_infinity, normed(p, inf))
 MISTAKE(batch_norm_without_room, without_room(p))
+MISTAKE(
+    positions_overflow,
+    mtf_separable_variables(p->g, "s", a, b, INT64_MIN, INT64_MAX, false, MTF_F32).pointwise.kernel)
 MISTAKE(infinite_jitter, mtf_multiplicative_jitter(p->x, "j", inf))
 MISTAKE(dropout_of_integers,
         mtf_dropout_keep(p->i, "d", mtf_constant(p->g, 1, MTF_SCALAR, MTF_I32), MTF_SCALAR))
@@ -159,6 +162,7 @@ static const mistake_row mistakes[] = {
     MISTAKE_ROW(ids_have_the_inner_dim),
     MISTAKE_ROW(norm_by_infinity),
     MISTAKE_ROW(batch_norm_without_room),
+    MISTAKE_ROW(positions_overflow),
     MISTAKE_ROW(infinite_jitter),
     MISTAKE_ROW(dropout_of_integers),
     MISTAKE_ROW(infinite_z_loss),

@@ -27,9 +27,9 @@ mtf_tensor *mtf_variable(mtf_graph *g, const char *name, mtf_tensor *initial, bo
 /* The variable's value after the run is `value`. Takes effect where it is listed as an update of a
  * program; at most one assignment of a variable per program. */
 mtf_tensor *mtf_assign(mtf_tensor *variable, mtf_tensor *value);
-/* The same value everywhere. */
+/* The same value everywhere, as a cast from f64 gives it. */
 mtf_tensor *mtf_constant(mtf_graph *g, double value, mtf_shape shape, mtf_dtype type);
-/* out[d] = d, for f32, f64 or i32. */
+/* out[d] = d, for f32, f64 or i32, which counts to 2^31 elements. */
 mtf_tensor *mtf_range(mtf_graph *g, mtf_dim dim, mtf_dtype type);
 
 /* What keeps queries from later keys: [query memory], 0 where query's index >= memory's, else -1e9.

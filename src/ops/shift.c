@@ -64,16 +64,18 @@ mtf_tensor *mtf_shift(mtf_tensor *x, const char *dim, int64_t offset, bool wrap)
 static bool offsets_fit(mtf_graph *g, const mtf_tensor *x, const mtf_tensor *offset,
                         const char *dim)
 {
-    bool ok = offset->dtype == MTF_I32 && mtf_shape_find(&x->shape, dim) >= 0 &&
+    const int at = mtf_shape_find(&x->shape, dim);
+    bool ok = offset->dtype == MTF_I32 && at >= 0 && x->shape.dim[at].size <= INT32_MAX &&
               mtf_shape_find(&offset->shape, dim) < 0;
     for (int i = 0; ok && i < offset->shape.rank; i++)
         ok = shape_find(&x->shape, offset->shape.dim[i].name) >= 0;
     if (!ok)
-        graph_fail(g,
-                   "dynamic_shift of '%s' %s along %s by '%s' %s%s: the offsets must be i32 and "
-                   "have dims of the operand but not %s",
-                   x->node->name, shape_text(&x->shape), dim ? dim : "NULL", offset->node->name,
-                   mtf_dtype_name(offset->dtype), shape_text(&offset->shape), dim ? dim : "NULL");
+        graph_fail(
+            g,
+            "dynamic_shift of '%s' %s along %s by '%s' %s%s: the offsets must be i32 and "
+            "have dims of the operand but not %s, of which there are no more than an i32 counts",
+            x->node->name, shape_text(&x->shape), dim ? dim : "NULL", offset->node->name,
+            mtf_dtype_name(offset->dtype), shape_text(&offset->shape), dim ? dim : "NULL");
     return ok;
 }
 

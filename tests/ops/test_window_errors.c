@@ -40,6 +40,18 @@ static mtf_tensor *split_as(parts *p, const char *dim, int n, const int64_t *siz
     return part[0];
 }
 
+/* As an int the size would be 4. */
+static mtf_tensor *unstack_into_too_many(parts *p)
+{
+    mtf_tensor *part[4] = {NULL};
+    mtf_unstack(mtf_placeholder(p->g, "z", MTF_SHAPE({"z", (1ll << 32) + 4}), MTF_F32), "z", part);
+    return part[0];
+}
+
+MISTAKE(dynamic_shift_beyond_i32,
+        mtf_dynamic_shift(mtf_placeholder(p->g, "z", MTF_SHAPE({"z", 1ll << 32}), MTF_F32),
+                          mtf_placeholder(p->g, "by", MTF_SCALAR, MTF_I32), "z", true))
+
 static mtf_tensor *split_without_room(parts *p)
 {
     mtf_split(p->x, "b", 2, NULL, NULL);
@@ -135,6 +147,8 @@ static const mistake_row mistakes[] = {
     MISTAKE_ROW(split_into_nothing),
     MISTAKE_ROW(split_into_less),
     MISTAKE_ROW(split_without_room),
+    MISTAKE_ROW(unstack_into_too_many),
+    MISTAKE_ROW(dynamic_shift_beyond_i32),
     MISTAKE_ROW(dynamic_shift_by_floats),
     MISTAKE_ROW(dynamic_shift_by_its_own_dim),
     MISTAKE_ROW(dynamic_shift_of_no_dim),

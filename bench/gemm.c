@@ -9,6 +9,7 @@
 #include <time.h>
 
 #include "../tests/transformer_shapes.h"
+#include "base/element.h"
 #include "base/mem.h"
 #include "base/peak.h"
 #include "base/pool.h"
@@ -65,21 +66,24 @@ static void *operand(mtf_dtype t, int64_t n)
     void *x = mem_aligned((size_t)(n * mtf_dtype_size(t)));
     for (int64_t i = 0; i < n; i++) {
         const double value = (double)(i % 1999) / 1000 - 1;
-        if (t == MTF_F32)
-            ((float *)x)[i] = (float)value;
-        else
-            ((double *)x)[i] = value;
+        element_put(x, t, i, value);
     }
     return x;
 }
 
+static mtf_dtype type_named(const char *name)
+{
+    return strcmp(name, "f64") == 0 ? MTF_F64 : strcmp(name, "bf16") == 0 ? MTF_BF16 : MTF_F32;
+}
+
 int main(int argc, char **argv)
 {
-    const mtf_dtype type = argc > 1 && strcmp(argv[1], "f64") == 0 ? MTF_F64 : MTF_F32;
+    const mtf_dtype type = type_named(argc > 1 ? argv[1] : "f32");
     const char *pattern = argc > 2 ? argv[2] : "";
     const double scale = type == MTF_F64 ? 0.5 : 1.0;
     const int64_t n = (int64_t)2048 * 8192;
-    job j = {.a = operand(type, n), .b = operand(type, n), .c = operand(type, n)};
+    job j = {
+        .a = operand(type, n), .b = operand(type, n), .c = operand(mtf_dtype_of_sums(type), n)};
     pool *pools[MAX_THREADS] = {pool_new(1), pool_new(2)};
     double peak[MAX_THREADS];
     for (int t = 0; t < MAX_THREADS; t++)

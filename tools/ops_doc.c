@@ -83,7 +83,7 @@ typedef struct sample {
 static sample open_sample(const op *row, mtf_dtype type)
 {
     sample s = {.g = mtf_graph_new()};
-    (void)type;
+    sample_use_float(type);
     s.out = row->sample ? row->sample(s.g, 0) : NULL;
     for (int64_t i = 0; s.out && i < s.g->nnodes; i++)
         if (s.g->node[i]->op == row) s.node = s.g->node[i];
@@ -127,19 +127,33 @@ static void print_shapes(const sample *s)
     puts(".");
 }
 
-/* The sample is built with its real operands as each type. */
+/* Is a tensor of the row, or of a composition, of this type? */
+static bool has_type(const sample *s, mtf_dtype type)
+{
+    for (int64_t i = 0; i < s->g->nnodes; i++) {
+        const mtf_node *n = s->g->node[i];
+        if (s->node && n != s->node) continue;
+        for (int k = 0; k < n->nin; k++)
+            if (n->in[k]->dtype == type) return true;
+        for (int k = 0; k < n->nout; k++)
+            if (n->out[k].dtype == type) return true;
+    }
+    return false;
+}
+
+/* The sample is built with its real operands as each type; what is an error is left out. */
 static void print_types(const op *row)
 {
-    static const mtf_dtype types[] = {MTF_F32, MTF_F64};
+    static const mtf_dtype types[] = {MTF_F32, MTF_F64, MTF_BF16, MTF_I32, MTF_BOOL};
     char list[64] = "";
     for (size_t i = 0; i < sizeof types / sizeof *types; i++) {
         sample s = open_sample(row, types[i]);
-        if (s.out)
+        if (s.out && has_type(&s, types[i]))
             snprintf(list + strlen(list), sizeof list - strlen(list), "%s%s", *list ? ", " : "",
                      mtf_dtype_name(types[i]));
         close_sample(&s);
     }
-    if (*list) printf("- **Real types.** %s.\n", list);
+    if (*list) printf("- **Types.** %s.\n", list);
 }
 
 /* ---- gradients as formulas ---- */

@@ -36,7 +36,7 @@ typedef struct mtf_vocab_options {
      * sqrt(size of model); else with those that suit vectors, of deviation 1, and hidden vectors
      * are divided by sqrt(size of model) on the way to logits. */
     bool scale_variable_like_classifier_weights;
-    mtf_dtype dtype;
+    mtf_dtype dtype; /* of vectors and logits; variables as mtf_variable_types_for says */
 } mtf_vocab_options;
 
 /* The variables of one cluster; of the whole vocabulary where there are no clusters. */

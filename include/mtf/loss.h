@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Losses, element by element: the caller sums or averages. They are compositions, so a vocabulary
  * or a class dim may be split; nothing of its size is gathered, only sums of the other dims move.
+ * Losses of bf16 are f32.
  */
 #ifndef MTF_LOSS_H
 #define MTF_LOSS_H
@@ -39,7 +40,7 @@ mtf_tensor *mtf_weights_nonzero(mtf_tensor *x, mtf_dtype type);
 
 /* ---- of language models, where a negative target is padding ---- */
 
-/* 1 where the i32 target is a real token (>= 0), else 0. Shape of targets; type f32 or f64. */
+/* 1 where the i32 target is a real token (>= 0), else 0. Shape of targets; of any type. */
 mtf_tensor *mtf_real_tokens(mtf_tensor *targets, mtf_dtype type);
 
 /* mtf_softmax_cross_entropy along `vocab`, plain: 0 where the target is negative. logits [..

@@ -19,15 +19,24 @@ extern "C" {
 
 /* ---- weights and products ---- */
 
+/* The type that functions take which make variables is what layers compute with; the variables have
+ * the types of mtf_variable_types_for: those for bf16 are stored as f32. */
+
 /* A trainable variable that begins as normal numbers of deviation `stddev` with mean 0, none beyond
- * 2.3 deviations; with deviation 0 as zeros. f32 or f64. */
+ * 2.3 deviations; with deviation 0 as zeros. */
 mtf_tensor *mtf_weight(mtf_graph *g, const char *name, mtf_shape shape, double stddev,
                        mtf_dtype type);
+/* The same with types of its own (mtf_variable_typed). Layers read weights with mtf_variable_read.
+ */
+mtf_tensor *mtf_weight_typed(mtf_graph *g, const char *name, mtf_shape shape, double stddev,
+                             mtf_variable_types types);
 
 /* Weights that take tensors with the dims `in` to tensors with the dims `out`: shape [in.. out..],
  * deviation gain / sqrt(size of `in`), which keeps the size of the numbers at gain 1. */
 mtf_tensor *mtf_dense_weight(mtf_graph *g, const char *name, mtf_shape in, mtf_shape out,
                              double gain, mtf_dtype type);
+mtf_tensor *mtf_dense_weight_typed(mtf_graph *g, const char *name, mtf_shape in, mtf_shape out,
+                                   double gain, mtf_variable_types types);
 
 /* x times w, summed over the dims that both have: the other dims of x, then those of w. */
 mtf_tensor *mtf_dense(mtf_tensor *x, mtf_tensor *w);
@@ -87,7 +96,8 @@ typedef struct mtf_transformer_options {
     /* The backward pass computes every n-th layer again instead of keeping what it needs of it; 1
      * means all layers, 0 none. Numbers stay the same. */
     int64_t recompute;
-    mtf_dtype dtype;
+    mtf_dtype dtype;                     /* of activations */
+    const mtf_variable_types *variables; /* NULL: mtf_variable_types_for(dtype) */
 } mtf_transformer_options;
 
 typedef struct mtf_transformer_layer {
@@ -116,8 +126,9 @@ typedef struct mtf_transformer_tensors {
     mtf_tensor *inputs;   /* placeholder, i32 [batch stream_length]; outside of the vocabulary: 0 */
     mtf_tensor *targets;  /* placeholder, i32 [batch length]; negative: padding, no loss */
     mtf_tensor *logits;   /* [batch length vocab] */
-    mtf_tensor *loss_sum; /* scalar: the sum of the cross-entropy over real tokens */
-    mtf_tensor *count;    /* scalar of the model's type: how many real tokens */
+    mtf_tensor *loss_sum; /* scalar: the sum of the cross-entropy over real tokens; f32 where the
+                             model computes in bf16 */
+    mtf_tensor *count;    /* scalar of loss_sum's type: how many real tokens */
 } mtf_transformer_tensors;
 
 /* Makes the variables, under the current scope. NULL after an error: a size below 1, a wrong type

@@ -24,10 +24,12 @@ typedef struct mtf_norm {
  * it may be 0. */
 mtf_norm mtf_norm_variables(mtf_graph *g, const char *name, mtf_shape along, unsigned parts,
                             mtf_dtype type);
+mtf_norm mtf_norm_variables_typed(mtf_graph *g, const char *name, mtf_shape along, unsigned parts,
+                                  mtf_variable_types types);
 
 /* (x - mean) / sqrt(variance + epsilon) * scale + bias, with mean and variance (the mean square of
  * the distance from the mean) over the norm's dims, which x has; the usual epsilon is 1e-6. Shape
- * of x. f32, f64. (Ba et al., 2016, "Layer normalization".) */
+ * of x. Norms of bf16 are worked out in f32. (Ba et al., 2016, "Layer normalization".) */
 mtf_tensor *mtf_layer_norm(mtf_tensor *x, mtf_norm norm, double epsilon);
 
 /* x / sqrt(mean of x^2 + epsilon) * scale + bias; usually there is no bias. As mtf_layer_norm.
@@ -50,7 +52,7 @@ mtf_batch_stats mtf_batch_norm_variables(mtf_graph *g, const char *name, mtf_sha
 /* For training: (x - mean) / sqrt(variance + epsilon) * scale + bias with mean and variance (mean
  * square of the distance) of x itself over all its dims but the channels. updates[0] and [1] are
  * the assignments of the moving averages, momentum * old + (1 - momentum) * new, which belong to
- * the updates of the program; `momentum` is in [0, 1]. Shape of x. f32, f64. (Ioffe and Szegedy,
+ * the updates of the program; `momentum` is in [0, 1]. Shape of x. (Ioffe and Szegedy,
  * 2015, "Batch normalization".) */
 mtf_tensor *mtf_batch_norm(mtf_tensor *x, mtf_batch_stats s, double momentum, double epsilon,
                            mtf_tensor *updates[2]);

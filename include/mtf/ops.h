@@ -5,7 +5,10 @@
  * mtf/graph.h). Dims match by name, whatever their order. Shapes are written [batch io].
  * Elementwise functions of several operands broadcast: the result has the longer shape where one
  * operand's dims all stand in the other, else the first's dims followed by those that it lacks.
- * Types must be equal unless said otherwise. Building is local; every rank builds the same graph.
+ * Types must be equal unless said otherwise. The floating-point types are f32, f64 and bf16.
+ * Results of bf16 are computed in f32 and rounded once; sums of bf16 (einsum, reduce_sum,
+ * reduce_mean, scatter_add) are f32 until every processor's part is in, and softmax and logsumexp
+ * until their end. Building is local; every rank builds the same graph.
  */
 #ifndef MTF_OPS_H
 #define MTF_OPS_H
@@ -24,20 +27,41 @@ mtf_tensor *mtf_placeholder(mtf_graph *g, const char *name, mtf_shape shape, mtf
  * a random tensor) and is computed when the session is initialised. Only trainable variables are
  * updated by optimisers. Every read in a run sees the value from before the run. */
 mtf_tensor *mtf_variable(mtf_graph *g, const char *name, mtf_tensor *initial, bool trainable);
+
+/* A variable may have up to three types, as in Mesh-TensorFlow. They differ only where all are
+ * floating-point types. */
+typedef struct mtf_variable_types {
+    mtf_dtype master;     /* what a checkpoint holds */
+    mtf_dtype stored;     /* what the processors hold, and updates write: the variable's own type */
+    mtf_dtype activation; /* what the graph computes with: the type of mtf_variable_read */
+} mtf_variable_types;
+
+/* The usual types for computing with `activation`: f32 is stored for bf16, else the same. */
+mtf_variable_types mtf_variable_types_for(mtf_dtype activation);
+
+/* As mtf_variable, with `initial` cast to the stored type. Fails where the types differ and one is
+ * no floating-point type. */
+mtf_tensor *mtf_variable_typed(mtf_graph *g, const char *name, mtf_tensor *initial, bool trainable,
+                               mtf_variable_types types);
+/* The variable's value in its activation type. Gradients come back in the stored type, so that
+ * updates work on the stored value and never on a rounded copy. A tensor that is no variable is
+ * itself. */
+mtf_tensor *mtf_variable_read(mtf_tensor *variable);
 /* The variable's value after the run is `value`. Takes effect where it is listed as an update of a
  * program; at most one assignment of a variable per program. */
 mtf_tensor *mtf_assign(mtf_tensor *variable, mtf_tensor *value);
 /* The same value everywhere, as a cast from f64 gives it. */
 mtf_tensor *mtf_constant(mtf_graph *g, double value, mtf_shape shape, mtf_dtype type);
-/* out[d] = d, for f32, f64 or i32, which counts to 2^31 elements. */
+/* out[d] = d, of any type but bool; i32 counts to 2^31 elements, bf16 rounds beyond 256. */
 mtf_tensor *mtf_range(mtf_graph *g, mtf_dim dim, mtf_dtype type);
 
 /* What keeps queries from later keys: [query memory], 0 where query's index >= memory's, else -1e9.
- * To be added to the scores of attention. f32, f64. */
+ * To be added to the scores of attention. Of a floating-point type. */
 mtf_tensor *mtf_causal_bias(mtf_graph *g, mtf_dim query, mtf_dim memory, mtf_dtype type);
 
 /* Random tensors. A value depends on the seed of the run, the name's path, the step of the run and
- * the element's global index, never on mesh or layout (DESIGN 7). Types f32 and f64. */
+ * the element's global index, never on mesh or layout (DESIGN 7). Of a floating-point type; a bf16
+ * is the f32 of the same place, rounded, so that `high` itself may come out of a uniform one. */
 mtf_tensor *mtf_random_uniform(mtf_graph *g, const char *name, mtf_shape shape, mtf_dtype type,
                                double low, double high);
 mtf_tensor *mtf_random_normal(mtf_graph *g, const char *name, mtf_shape shape, mtf_dtype type,
@@ -51,12 +75,17 @@ mtf_tensor *mtf_dropout(mtf_tensor *x, const char *name, double rate);
  * the same path is numbered, so that the two differ. This call begins the numbering anew: a model
  * that is built again behind it, for another batch size say, draws the same values as before. */
 void mtf_graph_repeat_streams(mtf_graph *g);
+/* Random tensors, draws and dropouts that are built between the two calls have a seed of their own:
+ * they are the same in every session, whatever its seed is, and still differ from step to step and
+ * from stream to stream. */
+void mtf_graph_set_seed(mtf_graph *g, uint64_t seed);
+void mtf_graph_clear_seed(mtf_graph *g);
 /* Says that the dim called `name` is a microbatch of a batch of `full` sequences: random values of
  * tensors with this dim are those of the full batch, at the run's batch offset. Holds for what is
  * built behind it; a NULL name ends it. */
 void mtf_graph_set_batch(mtf_graph *g, const char *name, int64_t full);
 
-/* ---- elementwise, one operand; f32 and f64 unless said otherwise ---- */
+/* ---- elementwise, one operand of a floating-point type unless said otherwise ---- */
 
 mtf_tensor *mtf_identity(mtf_tensor *x);
 mtf_tensor *mtf_negative(mtf_tensor *x); /* i32 too */
@@ -114,7 +143,7 @@ mtf_tensor *mtf_where(mtf_tensor *condition, mtf_tensor *a, mtf_tensor *b);
 /* ---- products and reductions ---- */
 
 /* The product of n operands, summed over all dims that `output` lacks. `output` may have dims that
- * no operand has: the result is repeated along them. f32, f64, i32. */
+ * no operand has: the result is repeated along them. Any type but bool. */
 mtf_tensor *mtf_einsum(int n, mtf_tensor *const *xs, mtf_shape output);
 /* mtf_einsum of two. */
 mtf_tensor *mtf_matmul(mtf_tensor *x, mtf_tensor *y, mtf_shape output);

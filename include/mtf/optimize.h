@@ -130,10 +130,12 @@ typedef struct mtf_optimizer {
     mtf_tensor *novelty;       /* 1 - decay; NULL: not needed */
 } mtf_optimizer;
 
-/* Makes slots and placeholders for variables of one floating-point type. The placeholders are
- * called "learning_rate", "learning_rate_1".., "correction_1", "correction_2", "decay" and
- * "novelty", and have the variables' type. NULL after an error: variables of several types, an
- * option out of its range, a wrong schedule, a pattern that is broken or matches nothing. */
+/* Makes slots and placeholders for variables of one floating-point type; f32 and bf16 may stand
+ * together. The placeholders are called "learning_rate", "learning_rate_1".., "correction_1",
+ * "correction_2", "decay" and "novelty". They and the slots have the variables' type, but f32 for
+ * bf16, and so has the work: a variable that is stored as bf16 is rounded once, as it is written.
+ * NULL after an error: variables of several types, averages of bf16, an option out of its range, a
+ * wrong schedule, a pattern that is broken or matches nothing. */
 mtf_optimizer *mtf_optimizer_new(mtf_graph *g, const mtf_optimizer_options *o, int nvariables,
                                  mtf_tensor *const *variables);
 
@@ -166,7 +168,7 @@ double mtf_adafactor_decay(const mtf_adafactor_options *o, int64_t step);
 /* ---- clipping ---- */
 
 /* sqrt of the sum of the squares of all elements of n tensors (NULL is left out): a scalar. An
- * element that several processors hold counts once. */
+ * element that several processors hold counts once. f32 for tensors of bf16. */
 mtf_tensor *mtf_global_norm(int n, mtf_tensor *const *tensors);
 
 /* min(1, limit / norm): what to multiply gradients with so that their norm is at most `limit`. */
@@ -180,7 +182,7 @@ typedef struct mtf_clip {
 } mtf_clip;
 
 /* clipped[i] is gradients[i] (NULL stays) times the scalar `scale` (NULL: 1), clipped. Returns the
- * norm of all gradients times scale, before clipping: a scalar. */
+ * norm of all gradients times scale, before clipping: a scalar. `clipped` may be `gradients`. */
 mtf_tensor *mtf_clip_gradients(int n, mtf_tensor *const *gradients, mtf_tensor *scale,
                                const mtf_clip *c, mtf_tensor **clipped);
 

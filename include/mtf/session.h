@@ -35,11 +35,13 @@ mtf_session *mtf_session_new(int nprograms, mtf_program *const *programs,
 void mtf_session_free(mtf_session **s);
 
 /* Fills one block of a placeholder: `extent` elements per dim from `offset`, row-major, into
- * `block`. Called once per processor that this process hosts, from one thread. */
+ * `block`. Called once per processor that this process hosts and whose block is not empty, from one
+ * thread. */
 typedef mtf_status mtf_feed_fn(void *ctx, const int64_t *offset, const int64_t *extent, void *block,
                                mtf_err *err);
 
-/* The value of a placeholder: a whole array (read during the run only), or a callback. */
+/* The value of a placeholder: a whole array of the placeholder's type (mtf_dtype; read during the
+ * run only), or a callback. */
 typedef struct mtf_feed {
     mtf_tensor *placeholder;
     const void *data;

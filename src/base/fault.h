@@ -67,6 +67,8 @@
     F(FAULT_RESHARD_USES, "reshard_uses")                                                          \
     F(FAULT_WINDOW_START, "window_start")                                                          \
     F(FAULT_CHUNK_LOST, "chunk_lost")                                                              \
+    F(FAULT_ROUND_PARTIAL, "round_partial")                                                        \
+    F(FAULT_WRITE_BACK, "write_back")                                                              \
     F(FAULT_SUM_ORDER, "sum_order")                                                                \
     F(FAULT_WINDOW_GAP, "window_gap")                                                              \
     F(FAULT_WINDOW_PERIOD, "window_period")                                                        \

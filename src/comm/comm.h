@@ -52,7 +52,8 @@ typedef struct comm_axes {
 } comm_axes;
 
 /* In place: each element of buf[h] (count[h] elements; equal within a group) becomes the reduction
- * over the group. bool is not reduced. */
+ * over the group. bool is not reduced. bf16 travels as it is, is added in f32, and is rounded when
+ * all of it is there. */
 void comm_all_reduce(comm *c, comm_axes axes, comm_op op, mtf_dtype type, void *const *buf,
                      const int64_t *count, void *const *scratch);
 

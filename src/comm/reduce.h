@@ -8,10 +8,11 @@
 
 #include "comm/groups.h"
 
-/* Reduces `leaves` (1 to 4) rows of n elements from element `at` on into out, which overlaps none;
- * out[i] = out[i] (op) more[i]. */
+/* Reduces `leaves` (1 to 4) rows of n elements from element `at` on into partial results, which
+ * overlap none; out[i] = out[i] (op) more[i] of partial results; n of them become elements. */
 typedef void reduce_rows_fn(const void *const *row, int leaves, int64_t at, int64_t n, void *out);
 typedef void reduce_join_fn(void *out, const void *more, int64_t n);
+typedef void reduce_narrow_fn(void *out, const void *partial, int64_t n);
 
 /* A reduction over groups of one shape. */
 typedef struct reduction {
@@ -20,11 +21,14 @@ typedef struct reduction {
     int span[COMM_MAX_AXES]; /* leaves below one coordinate */
     int leaves;              /* of the whole tree */
     int64_t bytes;           /* of one element */
+    int64_t partial;         /* of one partial result: those of bf16 are f32 */
     reduce_rows_fn *rows;
     reduce_join_fn *join;
+    reduce_narrow_fn *narrow; /* NULL: partial results are elements */
 } reduction;
 
-/* SUM of i32 wraps. MAX and MIN of floats are NaN where an operand is. `type` is not bool. */
+/* SUM of i32 wraps; of bf16 it is that of f32, rounded once. MAX and MIN of floats are NaN where an
+ * operand is. `type` is not bool. */
 reduction reduction_over(const groups *g, comm_op op, mtf_dtype type);
 
 /* in[leaf][at .. at + n), in leaf order, reduced to out[0 .. n). Where out overlaps an operand it

@@ -1,32 +1,36 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The loops of one element type and one operation: T, JOIN(a, b), and the names ROWS and FOLD.
- * Up to four leaves have only one possible tree, so they are read in one pass. */
+ * The loops of one element type and one operation: the type S of operands, the type T of partial
+ * results, LOAD(s) from one to the other, JOIN(a, b), and the names ROWS and FOLD (undefined:
+ * another's is used). Up to four leaves have only one possible tree, so they are read in one pass.
+ */
 
 static void ROWS(const void *const *row, int leaves, int64_t at, int64_t n, void *to)
 {
     T *restrict out = to;
-    const T *a = (const T *)row[0] + at;
+    const S *a = (const S *)row[0] + at;
     if (leaves == 1) {
-        memcpy(out, a, (size_t)n * sizeof *out);
+        for (int64_t i = 0; i < n; i++)
+            out[i] = LOAD(a[i]);
         return;
     }
-    const T *b = (const T *)row[1] + at;
+    const S *b = (const S *)row[1] + at;
     if (leaves == 2) {
         for (int64_t i = 0; i < n; i++)
-            out[i] = JOIN(a[i], b[i]);
+            out[i] = JOIN(LOAD(a[i]), LOAD(b[i]));
         return;
     }
-    const T *c = (const T *)row[2] + at;
+    const S *c = (const S *)row[2] + at;
     if (leaves == 3) {
         for (int64_t i = 0; i < n; i++)
-            out[i] = JOIN(a[i], JOIN(b[i], c[i]));
+            out[i] = JOIN(LOAD(a[i]), JOIN(LOAD(b[i]), LOAD(c[i])));
         return;
     }
-    const T *d = (const T *)row[3] + at;
+    const S *d = (const S *)row[3] + at;
     for (int64_t i = 0; i < n; i++)
-        out[i] = JOIN(JOIN(a[i], b[i]), JOIN(c[i], d[i]));
+        out[i] = JOIN(JOIN(LOAD(a[i]), LOAD(b[i])), JOIN(LOAD(c[i]), LOAD(d[i])));
 }
 
+#ifdef FOLD
 static void FOLD(void *to, const void *from, int64_t n)
 {
     T *restrict out = to;
@@ -34,8 +38,11 @@ static void FOLD(void *to, const void *from, int64_t n)
     for (int64_t i = 0; i < n; i++)
         out[i] = JOIN(out[i], more[i]);
 }
+#undef FOLD
+#endif
 
+#undef S
 #undef T
+#undef LOAD
 #undef JOIN
 #undef ROWS
-#undef FOLD

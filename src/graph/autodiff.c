@@ -23,7 +23,7 @@ typedef struct reverse {
 
 static bool is_float(const mtf_tensor *t)
 {
-    return t->dtype == MTF_F32 || t->dtype == MTF_F64;
+    return mtf_dtype_is_float(t->dtype);
 }
 
 static int64_t position(const reverse *r, const mtf_node *n)
@@ -58,7 +58,7 @@ static mtf_tensor **sum_of(const reverse *r, const mtf_tensor *t)
 static void accumulate(reverse *r, const mtf_tensor *t, mtf_tensor *d)
 {
     mtf_tensor **sum = sum_of(r, t);
-    *sum = *sum ? mtf_add(*sum, d) : d;
+    *sum = *sum ? graph_add_gradients(*sum, d) : d;
 }
 
 static bool has_gradient(const reverse *r, const mtf_node *n)
@@ -100,6 +100,9 @@ static void step_back(reverse *r, mtf_node *n)
         MTF_CHECK(shape_equal(&dx[k]->shape, &n->in[k]->shape),
                   "the gradient of operand %d of %s '%s' has shape %s instead of %s", k,
                   n->op->name, n->name, shape_text(&dx[k]->shape), shape_text(&n->in[k]->shape));
+        MTF_CHECK(dx[k]->dtype == n->in[k]->dtype,
+                  "the gradient of operand %d of %s '%s' is %s instead of %s", k, n->op->name,
+                  n->name, mtf_dtype_name(dx[k]->dtype), mtf_dtype_name(n->in[k]->dtype));
         accumulate(r, n->in[k], dx[k]);
     }
     mem_free(dx);

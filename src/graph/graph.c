@@ -116,7 +116,9 @@ static bool infer(mtf_graph *g, mtf_node *n)
     for (int i = 0; i < n->nout; i++) {
         if (!graph_check_shape(g, &n->out[i].shape, n->name)) return false;
         if (n->out[i].dtype >= 0 && n->out[i].dtype < MTF_NUM_DTYPES) continue;
-        graph_fail(g, "%s '%s': %d is no element type; use MTF_F32, MTF_F64, MTF_I32 or MTF_BOOL",
+        graph_fail(g,
+                   "%s '%s': %d is no element type; use MTF_F32, MTF_F64, MTF_I32, MTF_BOOL or "
+                   "MTF_BF16",
                    n->op->name, n->name, (int)n->out[i].dtype);
         return false;
     }

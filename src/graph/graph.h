@@ -51,7 +51,9 @@ struct mtf_graph {
     int64_t *streams;       /* likewise: how often a random stream took it */
     const char *batch_name; /* the dim that microbatches cut, or NULL (mtf_graph_set_batch) */
     int64_t batch_full;     /* its size in the full batch */
-    region *region;         /* region[r - 1] is that of nodes whose `region` is r */
+    bool seeded;            /* random tensors draw from `seed` (mtf_graph_set_seed) */
+    uint64_t seed;
+    region *region; /* region[r - 1] is that of nodes whose `region` is r */
     int64_t nregions, regions_cap;
     int open;          /* calls of mtf_recompute_begin that wait for their end */
     int copy, ncopies; /* what new nodes are part of; how many recomputations there are */

@@ -113,6 +113,12 @@ bool op_linear(const mtf_node *n, unsigned mask);
 mtf_tensor *graph_initial_assign(mtf_graph *g, mtf_tensor *variable);
 const mtf_node *graph_assigned_variable(const mtf_node *assign);
 
+/* The type in which a checkpoint holds a variable; beside the row too. */
+mtf_dtype graph_master_type(const mtf_tensor *variable);
+
+/* The sum of two gradients of one tensor; implemented beside `add`. */
+mtf_tensor *graph_add_gradients(mtf_tensor *a, mtf_tensor *b);
+
 /* What a recomputation reads in the place of `t`: the same value, under a name of its own. NULL
  * gives NULL. */
 mtf_tensor *graph_recompute_input(const char *name, mtf_tensor *t);

@@ -46,7 +46,7 @@ static bool marks_usable(mtf_graph *g, int64_t begin, int64_t end)
 /* Enters t unless it is there; stores it where there is room. */
 static void enter(mtf_tensor *t, int64_t begin, mtf_tensor **found, int *n)
 {
-    if (t->node->id >= begin || (t->dtype != MTF_F32 && t->dtype != MTF_F64)) return;
+    if (t->node->id >= begin || !mtf_dtype_is_float(t->dtype)) return;
     for (int i = 0; i < *n; i++)
         if (found[i] == t) return;
     found[(*n)++] = t;

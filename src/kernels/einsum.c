@@ -23,7 +23,7 @@ static mtf_status add(gemm_dim *list, int *n, gemm_dim d, mtf_err *err)
  * operands alone k. */
 static mtf_status describe(const kernel_args *k, gemm_desc *d, mtf_err *err)
 {
-    *d = (gemm_desc){.dtype = k->out[0].dtype};
+    *d = (gemm_desc){.dtype = k->in[0].dtype};
     for (int i = 0; i < k->space; i++) {
         const bool a = has(&k->in[0], i), b = has(&k->in[1], i), c = has(&k->out[0], i);
         const gemm_dim dim = {.n = k->dim[i].local,

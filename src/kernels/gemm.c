@@ -29,10 +29,10 @@ static uint64_t hash(const gemm_desc *d)
 
 static mtf_status check_desc(const gemm_desc *d, mtf_err *err)
 {
-    if (d->dtype != MTF_F32 && d->dtype != MTF_F64 && d->dtype != MTF_I32)
+    if (d->dtype == MTF_BOOL)
         return err_set(err, MTF_INVALID,
-                       "matrix product: there is no kernel for elements of type %s; use f32, f64 "
-                       "or i32",
+                       "matrix product: there is no kernel for elements of type %s; use f32, f64, "
+                       "bf16 or i32",
                        mtf_dtype_name(d->dtype));
     const int counts[] = {d->nbatch, d->nm, d->nn, d->nk};
     for (int i = 0; i < 4; i++)
@@ -77,8 +77,8 @@ static gemm *make(const gemm_desc *canonical, bool swapped)
     g->n = gemm_total(g->d.n, g->d.nn);
     g->k = gemm_total(g->d.k, g->d.nk);
     const bool empty = g->batch == 0 || g->m == 0 || g->n == 0;
-    if (empty || g->k == 0 || g->d.dtype != MTF_F32 || !gemm_library_prepare(g))
-        gemm_own_prepare(g);
+    const bool sums_f32 = mtf_dtype_of_sums(g->d.dtype) == MTF_F32;
+    if (empty || g->k == 0 || !sums_f32 || !gemm_library_prepare(g)) gemm_own_prepare(g);
     if (empty) g->tasks = 0;
     g->tasks_per_grain = tasks_per_grain(g->tasks, g->task_flops);
     return g;

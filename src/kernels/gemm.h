@@ -6,7 +6,8 @@
  * gemm_library.c; gemm_dnnl.c alone includes the library's headers). Products of f64 and i32, and
  * those that the library has nothing but a reference implementation for, run in kernels of our own
  * (gemm_own.c). Invariant: C is compact in memory as a whole, so every element of C is
- * written exactly once; A and B are only read and may be any strided views. */
+ * written exactly once; A and B are only read and may be any strided views. Products of bf16 are
+ * formed and added in f32. */
 #ifndef KERNELS_GEMM_H
 #define KERNELS_GEMM_H
 
@@ -21,7 +22,7 @@ typedef struct gemm_dim {
 } gemm_dim;
 
 typedef struct gemm_desc {
-    mtf_dtype dtype; /* of A, B and C: f32, f64 or i32 */
+    mtf_dtype dtype; /* of A, B and C: f32, f64 or i32; bf16 of A and B, and then C is f32 */
     int nbatch, nm, nn, nk;
     gemm_dim batch[GEMM_MAX_DIMS], m[GEMM_MAX_DIMS], n[GEMM_MAX_DIMS], k[GEMM_MAX_DIMS];
 } gemm_desc;

@@ -71,7 +71,7 @@ static void restore_threads(int before)
 /* Entries lie in four dims with a leading 1, because that is the only rank at which the library
  * knows layouts whose batch is not the outermost dim in memory. */
 static dnnl_status_t describe(dnnl_memory_desc_t *out, int64_t entries, int64_t rows,
-                              int64_t columns, const dnnl_matrix *x)
+                              int64_t columns, const dnnl_matrix *x, dnnl_data_type_t type)
 {
     int64_t reach = entries * x->entry; /* the leading stride is that of a dense tensor */
     if (rows * x->row > reach) reach = rows * x->row;
@@ -80,10 +80,9 @@ static dnnl_status_t describe(dnnl_memory_desc_t *out, int64_t entries, int64_t 
     dnnl_dims_t strides = {reach, x->entry, x->row, x->column};
     const int skip = entries > 1 ? 0 : 2;
 #if DNNL_VERSION_MAJOR >= 3
-    return dnnl_memory_desc_create_with_strides(out, 4 - skip, dims + skip, dnnl_f32,
-                                                strides + skip);
+    return dnnl_memory_desc_create_with_strides(out, 4 - skip, dims + skip, type, strides + skip);
 #else
-    return dnnl_memory_desc_init_by_strides(out, 4 - skip, dims + skip, dnnl_f32, strides + skip);
+    return dnnl_memory_desc_init_by_strides(out, 4 - skip, dims + skip, type, strides + skip);
 #endif
 }
 
@@ -94,22 +93,30 @@ static const char *impl_of(dnnl_primitive_desc_t desc)
     return name;
 }
 
-/* Never a reference; one named gemm:* where those are the faster ones. */
-static bool wanted(const char *impl, bool gemm)
+/* What an implementation must be. */
+typedef struct wish {
+    bool gemm; /* one named gemm:*: those are the faster ones */
+    bool bf16; /* one for the instructions of bf16: without them others convert, and are slow */
+} wish;
+
+/* Never a reference. */
+static bool wanted(const char *impl, wish w)
 {
-    return strncmp(impl, "ref", 3) != 0 && (!gemm || strncmp(impl, "gemm", 4) == 0);
+    if (strncmp(impl, "ref", 3) == 0) return false;
+    if (w.bf16) return strstr(impl, "bf16") || strstr(impl, "amx");
+    return !w.gemm || strncmp(impl, "gemm", 4) == 0;
 }
 
 #if DNNL_VERSION_MAJOR >= 3
 
 /* The first implementation that is wanted, or NULL. */
-static dnnl_primitive_desc_t choose(dnnl_memory_desc_t *md, dnnl_primitive_attr_t attr, bool gemm)
+static dnnl_primitive_desc_t choose(dnnl_memory_desc_t *md, dnnl_primitive_attr_t attr, wish w)
 {
     dnnl_primitive_desc_t desc = NULL;
     if (dnnl_matmul_primitive_desc_create(&desc, engine, md[0], md[1], NULL, md[2], attr) !=
         dnnl_success)
         return NULL;
-    while (!wanted(impl_of(desc), gemm)) {
+    while (!wanted(impl_of(desc), w)) {
         if (dnnl_primitive_desc_next_impl(desc) == dnnl_success) continue;
         dnnl_primitive_desc_destroy(desc);
         return NULL;
@@ -132,7 +139,7 @@ typedef const_dnnl_memory_desc_t queried;
 
 #else
 
-static dnnl_primitive_desc_t choose(dnnl_memory_desc_t *md, dnnl_primitive_attr_t attr, bool gemm)
+static dnnl_primitive_desc_t choose(dnnl_memory_desc_t *md, dnnl_primitive_attr_t attr, wish w)
 {
     dnnl_matmul_desc_t op;
     if (dnnl_matmul_desc_init(&op, &md[0], &md[1], NULL, &md[2]) != dnnl_success) return NULL;
@@ -142,7 +149,7 @@ static dnnl_primitive_desc_t choose(dnnl_memory_desc_t *md, dnnl_primitive_attr_
         return NULL;
     do {
         dnnl_primitive_desc_t desc = dnnl_primitive_desc_iterator_fetch(it);
-        if (desc && wanted(impl_of(desc), gemm))
+        if (desc && wanted(impl_of(desc), w))
             found = desc;
         else if (desc)
             dnnl_primitive_desc_destroy(desc);
@@ -173,17 +180,18 @@ static dnnl_primitive_desc_t describe_product(const dnnl_product *p)
      * and no operand is transposed */
     const bool transposed = p->a.column != 1 && p->k > 1 && p->m > 1;
     const bool gemm = transposed || (p->k >= LONG_DEPTH && p->b.column == 1);
+    const dnnl_data_type_t type = p->bf16 ? dnnl_bf16 : dnnl_f32;
     int made = 0;
-    bool ok = describe(&md[0], p->entries, p->m, p->k, &p->a) == dnnl_success && ++made;
-    ok = ok && describe(&md[1], p->entries, p->k, p->n, &p->b) == dnnl_success && ++made;
-    ok = ok && describe(&md[2], p->entries, p->m, p->n, &p->c) == dnnl_success && ++made;
+    bool ok = describe(&md[0], p->entries, p->m, p->k, &p->a, type) == dnnl_success && ++made;
+    ok = ok && describe(&md[1], p->entries, p->k, p->n, &p->b, type) == dnnl_success && ++made;
+    ok = ok && describe(&md[2], p->entries, p->m, p->n, &p->c, dnnl_f32) == dnnl_success && ++made;
     dnnl_primitive_desc_t desc = NULL;
     if (ok) {
         dnnl_primitive_attr_t attr;
         DNNL_OK(dnnl_primitive_attr_create(&attr));
         DNNL_OK(dnnl_primitive_attr_set_scratchpad_mode(attr, dnnl_scratchpad_mode_user));
-        desc = choose(md, attr, gemm);
-        if (!desc && gemm) desc = choose(md, attr, false);
+        desc = choose(md, attr, (wish){gemm, p->bf16});
+        if (!desc && gemm) desc = choose(md, attr, (wish){false, p->bf16});
         dnnl_primitive_attr_destroy(attr);
     }
     forget(md, made);
@@ -281,7 +289,7 @@ static void execute(const dnnl_kernel *k, const dnnl_exec_arg_t args[4])
     if (k->leaves_stack) pthread_sigmask(SIG_SETMASK, &before, NULL);
 }
 
-void dnnl_kernel_run(const dnnl_kernel *k, const float *a, const float *b, float *c, void *scratch)
+void dnnl_kernel_run(const dnnl_kernel *k, const void *a, const void *b, float *c, void *scratch)
 {
     static const int names[] = {DNNL_ARG_SRC, DNNL_ARG_WEIGHTS, DNNL_ARG_DST, DNNL_ARG_SCRATCHPAD};
     slot own = {.made = false};
@@ -341,7 +349,7 @@ void dnnl_kernel_free(dnnl_kernel **k)
     *k = NULL;
 }
 
-void dnnl_kernel_run(const dnnl_kernel *k, const float *a, const float *b, float *c, void *scratch)
+void dnnl_kernel_run(const dnnl_kernel *k, const void *a, const void *b, float *c, void *scratch)
 {
     (void)k;
     (void)a;

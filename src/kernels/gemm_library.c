@@ -2,9 +2,11 @@
  * Lowers a canonical product to batched products of plain matrices for the library. One dim of
  * each group becomes the matrix dim, one dim of the batch the library's batch, and the others are
  * loops. An operand whose matrix has no unit stride, or whose depth is no single dim, is packed
- * per task. */
+ * per task. Products of bf16 run in the library's kernels for them; on a machine without, operands
+ * become f32 as they are packed. */
 #include <string.h>
 
+#include "base/bfloat.h"
 #include "base/mem.h"
 #include "kernels/gemm_dnnl.h"
 #include "kernels/gemm_plan.h"
@@ -40,6 +42,8 @@ typedef struct library {
     int nk;
     gemm_dim k[GEMM_MAX_DIMS]; /* outermost first, in the order of an operand not packed */
     int64_t depth;
+    int64_t element; /* bytes of one of A and B */
+    int64_t read;    /* bytes of one as kernels read it */
     operand a, b;
     int64_t size[3];              /* entries, rows and columns of a block */
     int64_t blocks[3];            /* blocks of each */
@@ -181,12 +185,19 @@ static int64_t tiles(const library *l)
     return ceil_div(l->m.n, l->size[1]) * ceil_div(l->n.n, l->size[2]);
 }
 
+/* The library's kernels for bf16 want every matrix dense in memory, and a block of some of the
+ * columns of C is not. */
+static bool rows_only(const library *l)
+{
+    return l->read == sizeof(bf16);
+}
+
 /* Halves the rows, then the columns, down to `least`, until there are `wanted` blocks. */
 static void cut_finer(library *l, int64_t wanted, int64_t least)
 {
     while (l->size[1] > least && tiles(l) < wanted)
         l->size[1] = even_block(l->m.n, l->size[1] / 2 > least ? l->size[1] / 2 : least, 32);
-    while (l->size[2] > least && tiles(l) < wanted)
+    while (!rows_only(l) && l->size[2] > least && tiles(l) < wanted)
         l->size[2] = even_block(l->n.n, l->size[2] / 2 > least ? l->size[2] / 2 : least, 64);
 }
 
@@ -194,7 +205,7 @@ static void cut_finer(library *l, int64_t wanted, int64_t least)
  * apart, costs more than a packed copy of a block. */
 static bool far_rows(const library *l, const operand *o, int64_t block, int64_t lines, int64_t most)
 {
-    const int64_t bytes = (int64_t)sizeof(float) * block * l->depth;
+    const int64_t bytes = l->read * block * l->depth;
     return o->along && o->depth >= FAR && block < lines && bytes <= most;
 }
 
@@ -217,7 +228,8 @@ static void choose_blocks(library *l)
     l->size[0] = choose_group(l, loops);
     l->blocks[0] = ceil_div(l->entries.n, l->size[0]);
     const int64_t others = loops * l->blocks[0], wanted = ceil_div(TASKS_WANTED, others);
-    l->size[2] = l->n.n > BLOCK + BLOCK / 2 ? even_block(l->n.n, BLOCK, 64) : l->n.n;
+    const bool cut = !rows_only(l) && l->n.n > BLOCK + BLOCK / 2;
+    l->size[2] = cut ? even_block(l->n.n, BLOCK, 64) : l->n.n;
     const bool tall = ceil_div(l->n.n, l->size[2]) >= 2 * wanted;
     l->size[1] = even_block(l->m.n, l->a.pack ? BLOCK_MIN : tall ? BLOCK_TALL : BLOCK, 32);
     cut_finer(l, wanted, BLOCK_MIN);
@@ -249,7 +261,7 @@ static void seen(const operand *o, int64_t lines, int64_t depth, int64_t *entry,
 
 static dnnl_kernel *make_kernel(const library *l, int64_t entries, int64_t m, int64_t n)
 {
-    dnnl_product p = {.entries = entries, .m = m, .n = n, .k = l->depth};
+    dnnl_product p = {.entries = entries, .m = m, .n = n, .k = l->depth, .bf16 = l->read == 2};
     seen(&l->a, m, l->depth, &p.a.entry, &p.a.row, &p.a.column);
     seen(&l->b, n, l->depth, &p.b.entry, &p.b.column, &p.b.row);
     p.c = (dnnl_matrix){.entry = l->entries.c, .row = m > 1 ? l->m.c : n, .column = 1};
@@ -277,41 +289,62 @@ static bool make_kernels(library *l)
 
 /* ---- running ---- */
 
-/* Copies `lines` lines of the depth dims `k`, from the outermost, to the packed form. Returns how
- * many elements of depth it has passed. */
-static int64_t pack_depth(const operand *o, const gemm_dim *k, int nk, bool of_a, const float *src,
-                          int64_t lines, int64_t depth, int64_t at, float *out)
-{
-    const int64_t n = nk ? k->n : 1, stride = nk ? k_stride(k, of_a) : 0;
-    if (nk > 1) {
-        for (int64_t i = 0; i < n; i++)
-            at = pack_depth(o, k + 1, nk - 1, of_a, src + i * stride, lines, depth, at, out);
-        return at;
+/* Copies `lines` lines of the depth dims `k`, from the outermost, to the packed form, as it is or
+ * with a conversion. Returns how many elements of depth it has passed. */
+#define PACK(name, from_type, to_type, LOAD, COPY)                                                 \
+    static int64_t name(const operand *o, const gemm_dim *k, int nk, bool of_a,                    \
+                        const from_type *src, int64_t lines, int64_t depth, int64_t at,            \
+                        to_type *out)                                                              \
+    {                                                                                              \
+        const int64_t n = nk ? k->n : 1, stride = nk ? k_stride(k, of_a) : 0;                      \
+        if (nk > 1) {                                                                              \
+            for (int64_t i = 0; i < n; i++)                                                        \
+                at = name(o, k + 1, nk - 1, of_a, src + i * stride, lines, depth, at, out);        \
+            return at;                                                                             \
+        }                                                                                          \
+        if (o->along) {                                                                            \
+            for (int64_t i = 0; i < n; i++)                                                        \
+                COPY(out + (at + i) * lines, src + i * stride, lines);                             \
+        } else {                                                                                   \
+            for (int64_t line = 0; line < lines; line++)                                           \
+                for (int64_t i = 0; i < n; i++)                                                    \
+                    out[line * depth + at + i] = LOAD(src[line * o->line + i * stride]);           \
+        }                                                                                          \
+        return at + n;                                                                             \
     }
-    if (o->along) {
-        for (int64_t i = 0; i < n; i++)
-            memcpy(out + (at + i) * lines, src + i * stride, (size_t)lines * sizeof *out);
-    } else {
-        for (int64_t line = 0; line < lines; line++)
-            for (int64_t i = 0; i < n; i++)
-                out[line * depth + at + i] = src[line * o->line + i * stride];
-    }
-    return at + n;
-}
+#define AS_IT_IS(v)             (v)
+#define COPY_WORDS(to, from, n) memcpy(to, from, (size_t)(n) * sizeof *(to))
+#define WIDEN_WORDS(to, from, n)                                                                   \
+    for (int64_t j = 0; j < (n); j++)                                                              \
+    (to)[j] = bf16_to_f32((from)[j])
+PACK(pack_f32, float, float, AS_IT_IS, COPY_WORDS)
+PACK(pack_bf16, bf16, bf16, AS_IT_IS, COPY_WORDS)
+PACK(pack_wider, bf16, float, bf16_to_f32, WIDEN_WORDS)
 
-static const float *packed(const library *l, const operand *o, const float *src, int64_t entries,
-                           int64_t lines, float *out)
+static const void *packed(const library *l, const operand *o, const void *src, int64_t entries,
+                          int64_t lines, void *out)
 {
     if (!o->pack) return src;
-    for (int64_t e = 0; e < entries; e++)
-        pack_depth(o, l->k, l->nk, o == &l->a, src + e * o->entry, lines, l->depth, 0,
-                   out + e * lines * l->depth);
+    const bool of_a = o == &l->a;
+    for (int64_t e = 0; e < entries; e++) {
+        const int64_t from = e * o->entry, to = e * lines * l->depth;
+        if (l->element == sizeof(float))
+            pack_f32(o, l->k, l->nk, of_a, (const float *)src + from, lines, l->depth, 0,
+                     (float *)out + to);
+        else if (l->read == sizeof(float))
+            pack_wider(o, l->k, l->nk, of_a, (const bf16 *)src + from, lines, l->depth, 0,
+                       (float *)out + to);
+        else
+            pack_bf16(o, l->k, l->nk, of_a, (const bf16 *)src + from, lines, l->depth, 0,
+                      (bf16 *)out + to);
+    }
     return out;
 }
 
-static void run_task(const library *l, const float *a, const float *b, float *c, char *work,
+static void run_task(const library *l, const char *a, const char *b, float *c, char *work,
                      int64_t task)
 {
+    const int64_t size = l->element;
     int64_t at[3];
     bool last[3];
     for (int axis = 2; axis >= 0; axis--) {
@@ -322,18 +355,18 @@ static void run_task(const library *l, const float *a, const float *b, float *c,
     for (int i = l->loops - 1; i >= 0; i--) {
         const int64_t index = task % l->loop[i].n;
         task /= l->loop[i].n;
-        a += index * l->loop[i].a;
-        b += index * l->loop[i].b;
+        a += index * l->loop[i].a * size;
+        b += index * l->loop[i].b * size;
         c += index * l->loop[i].c;
     }
-    a += at[0] * l->entries.a + at[1] * l->m.a;
-    b += at[0] * l->entries.b + at[2] * l->n.b;
+    a += (at[0] * l->entries.a + at[1] * l->m.a) * size;
+    b += (at[0] * l->entries.b + at[2] * l->n.b) * size;
     c += at[0] * l->entries.c + at[1] * l->m.c + at[2];
     const int64_t entries = block_size(l, 0, last[0]);
     char *pack_a = work + l->scratch, *pack_b = pack_a + l->packed_a;
-    a = packed(l, &l->a, a, entries, block_size(l, 1, last[1]), (float *)pack_a);
-    b = packed(l, &l->b, b, entries, block_size(l, 2, last[2]), (float *)pack_b);
-    dnnl_kernel_run(l->kernel[last[0]][last[1]][last[2]], a, b, c, work);
+    dnnl_kernel_run(l->kernel[last[0]][last[1]][last[2]],
+                    packed(l, &l->a, a, entries, block_size(l, 1, last[1]), pack_a),
+                    packed(l, &l->b, b, entries, block_size(l, 2, last[2]), pack_b), c, work);
 }
 
 static void run(const gemm *g, const void *a, const void *b, void *c, void *work, int64_t begin,
@@ -352,27 +385,49 @@ static void build(void *engine)
     }
 }
 
-static void discard(library *l)
+static void free_kernels(library *l)
 {
     for (int i = 0; i < 8; i++)
         dnnl_kernel_free(&l->kernel[i >> 2][i >> 1 & 1][i & 1]);
-    mem_free(l);
+    l->scratch = 0;
+}
+
+enum { PACK_A = 1, PACK_B = 2 };
+
+/* Plans the product for kernels that read elements of `read` bytes, with these operands packed at
+ * least; false where there are none. */
+static bool plan_for(const gemm_desc *d, library *l, int64_t read, int pack)
+{
+    l->read = read;
+    choose_operands(d, l);
+    if (pack & PACK_A) l->a.pack = true;
+    if (pack & PACK_B) l->b.pack = true;
+    choose_blocks(l);
+    if (make_kernels(l)) return true;
+    free_kernels(l);
+    return false;
+}
+
+/* Operands that are not dense are packed for kernels of bf16. Where there are no such kernels all
+ * are packed, for those of f32. */
+static bool plan(const gemm_desc *d, library *l)
+{
+    if (!choose_dims(d, l)) return false;
+    l->element = mtf_dtype_size(d->dtype);
+    if (l->element == sizeof(float)) return plan_for(d, l, sizeof(float), 0);
+    for (int pack = 0; pack <= (PACK_A | PACK_B); pack++)
+        if (plan_for(d, l, sizeof(bf16), pack)) return true;
+    return plan_for(d, l, sizeof(float), PACK_A | PACK_B);
 }
 
 bool gemm_library_prepare(gemm *g)
 {
     library *l = mem_zalloc(sizeof *l);
-    if (!choose_dims(&g->d, l)) {
+    if (!plan(&g->d, l)) {
         mem_free(l);
         return false;
     }
-    choose_operands(&g->d, l);
-    choose_blocks(l);
-    if (!make_kernels(l)) {
-        discard(l);
-        return false;
-    }
-    const int64_t cell = (int64_t)sizeof(float) * l->size[0] * l->depth;
+    const int64_t cell = l->read * l->size[0] * l->depth;
     l->scratch = round_up(l->scratch, 64);
     l->packed_a = l->a.pack ? round_up(cell * l->size[1], 64) : 0;
     g->run = run;

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Products without a library: packed blocks and register tiles, for any strides. Invariant: every
  * element of C is the sum over k in ascending order, multiply then add, so its bits depend neither
- * on the instruction set nor on how C is cut. */
+ * on the instruction set nor on how C is cut. Elements of bf16 become f32 as they are packed. */
 #include <string.h>
 
+#include "base/bfloat.h"
 #include "base/isa.h"
 #include "base/mem.h"
 #include "kernels/gemm_plan.h"
@@ -79,13 +80,16 @@ static const micro micros[MTF_NUM_DTYPES][ISA_LEVELS] = {
     [MTF_F32][ISA_BASE] = {micro_f32_base, 6, 8},
     [MTF_F64][ISA_BASE] = {micro_f64_base, 6, 4},
     [MTF_I32][ISA_BASE] = {micro_i32_base, 6, 8},
+    [MTF_BF16][ISA_BASE] = {micro_f32_base, 6, 8},
 #if defined(__x86_64__)
     [MTF_F32][ISA_AVX2] = {micro_f32_avx2, 6, 16},
     [MTF_F64][ISA_AVX2] = {micro_f64_avx2, 6, 8},
     [MTF_I32][ISA_AVX2] = {micro_i32_avx2, 6, 16},
+    [MTF_BF16][ISA_AVX2] = {micro_f32_avx2, 6, 16},
     [MTF_F32][ISA_AVX512] = {micro_f32_avx512, 12, 32},
     [MTF_F64][ISA_AVX512] = {micro_f64_avx512, 12, 16},
     [MTF_I32][ISA_AVX512] = {micro_i32_avx512, 12, 32},
+    [MTF_BF16][ISA_AVX512] = {micro_f32_avx512, 12, 32},
 #endif
 };
 
@@ -122,28 +126,34 @@ static bool adjacent(const int64_t *x, int64_t n)
 }
 
 /* Packs `depth` x `lines` elements as panels of `width` lines, the last one filled with zeros. */
-#define PACK(name, word)                                                                           \
-    static void name(const word *src, const int64_t *line, int64_t lines, const int64_t *deep,     \
-                     int64_t depth, int width, word *out)                                          \
+#define PACK(name, from_type, word, LOAD, COPY)                                                    \
+    static void name(const from_type *src, const int64_t *line, int64_t lines,                     \
+                     const int64_t *deep, int64_t depth, int width, word *out)                     \
     {                                                                                              \
         for (int64_t l0 = 0; l0 < lines; l0 += width, out += depth * width) {                      \
             const int64_t n = lines - l0 < width ? lines - l0 : width;                             \
             if (n == width && adjacent(line + l0, n)) {                                            \
                 for (int64_t k = 0; k < depth; k++)                                                \
-                    memcpy(out + k * width, src + deep[k] + line[l0], (size_t)n * sizeof *out);    \
+                    COPY(out + k * width, src + deep[k] + line[l0], n);                            \
                 continue;                                                                          \
             }                                                                                      \
             for (int64_t l = 0; l < n; l++) {                                                      \
-                const word *from = src + line[l0 + l];                                             \
+                const from_type *from = src + line[l0 + l];                                        \
                 for (int64_t k = 0; k < depth; k++)                                                \
-                    out[k * width + l] = from[deep[k]];                                            \
+                    out[k * width + l] = LOAD(from[deep[k]]);                                      \
             }                                                                                      \
             for (int64_t k = 0; n < width && k < depth; k++)                                       \
                 memset(out + k * width + n, 0, (size_t)(width - n) * sizeof *out);                 \
         }                                                                                          \
     }
-PACK(pack4, word4)
-PACK(pack8, word8)
+#define AS_IT_IS(v)             (v)
+#define COPY_WORDS(to, from, n) memcpy(to, from, (size_t)(n) * sizeof *(to))
+#define WIDEN_WORDS(to, from, n)                                                                   \
+    for (int64_t i = 0; i < (n); i++)                                                              \
+    (to)[i] = bf16_to_f32((from)[i])
+PACK(pack4, word4, word4, AS_IT_IS, COPY_WORDS)
+PACK(pack8, word8, word8, AS_IT_IS, COPY_WORDS)
+PACK(pack_bf16, bf16, float, bf16_to_f32, WIDEN_WORDS)
 
 /* Moves a tile of `columns` to a row between C and the registers' side. */
 #define MOVE(name, word)                                                                           \
@@ -177,7 +187,8 @@ typedef struct own {
 
 typedef struct task {
     const micro *u;
-    int64_t size; /* bytes of an element */
+    int64_t size;    /* bytes of an element of C, and of packed ones */
+    int64_t size_in; /* of A and B */
     int64_t rows, cols, depth;
     const char *a, *b;
     char *c;
@@ -188,7 +199,10 @@ typedef struct task {
 static void pack(const task *t, const char *src, const int64_t *line, int64_t lines,
                  const int64_t *deep, int width, char *out)
 {
-    if (t->size == 4)
+    if (t->size_in == 2)
+        pack_bf16((const bf16 *)(const void *)src, line, lines, deep, t->depth, width,
+                  (float *)(void *)out);
+    else if (t->size == 4)
         pack4((const word4 *)src, line, lines, deep, t->depth, width, (word4 *)out);
     else
         pack8((const word8 *)src, line, lines, deep, t->depth, width, (word8 *)out);
@@ -247,8 +261,8 @@ static void run_task(const gemm *g, task *t, int64_t number)
     for (int64_t k0 = 0; k0 == 0 || k0 < g->k; k0 += KC) {
         t->depth = g->k - k0 < KC ? g->k - k0 : KC;
         offsets(g->d.k, g->d.nk, k0, t->depth, s->a_depth, AT_A, s->b_depth, AT_B);
-        pack(t, a + ao * t->size, s->a_row, t->rows, s->a_depth, t->u->rows, t->pa);
-        pack(t, b + bo * t->size, s->b_col, t->cols, s->b_depth, t->u->columns, t->pb);
+        pack(t, a + ao * t->size_in, s->a_row, t->rows, s->a_depth, t->u->rows, t->pa);
+        pack(t, b + bo * t->size_in, s->b_col, t->cols, s->b_depth, t->u->columns, t->pb);
         run_piece(t, k0 == 0);
     }
     t->c = c;
@@ -258,7 +272,8 @@ static void run(const gemm *g, const void *a, const void *b, void *c, void *work
                 int64_t end)
 {
     task t = {.u = &micros[g->d.dtype][isa_current()],
-              .size = mtf_dtype_size(g->d.dtype),
+              .size = mtf_dtype_size(mtf_dtype_of_sums(g->d.dtype)),
+              .size_in = mtf_dtype_size(g->d.dtype),
               .a = a,
               .b = b,
               .c = c,
@@ -293,7 +308,7 @@ static void place_operands(gemm *g, own *o, int64_t size)
 
 void gemm_own_prepare(gemm *g)
 {
-    const int64_t size = mtf_dtype_size(g->d.dtype);
+    const int64_t size = mtf_dtype_size(mtf_dtype_of_sums(g->d.dtype));
     own *o = mem_zalloc(sizeof *o);
     *o = (own){.rows = MC, .cols = NC};
     while (o->rows > MC / 4 && (count_tasks(g, o) < TASKS_WANTED || g->m <= o->rows / 2))

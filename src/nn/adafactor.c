@@ -112,8 +112,8 @@ static void begin(mtf_graph *g, mtf_optimizer *o)
         return;
     for (int i = 0; i < o->nvariables; i++)
         o->scales[i] = a->multiply_by_parameter_scale && !o->scales[i];
-    o->decay = mtf_placeholder(g, "decay", MTF_SCALAR, mtf_tensor_dtype(o->variable[0]));
-    o->novelty = mtf_placeholder(g, "novelty", MTF_SCALAR, mtf_tensor_dtype(o->variable[0]));
+    o->decay = mtf_placeholder(g, "decay", MTF_SCALAR, optimizer_type(o));
+    o->novelty = mtf_placeholder(g, "novelty", MTF_SCALAR, optimizer_type(o));
 }
 
 static void slots(mtf_graph *g, mtf_optimizer *o, int i)
@@ -178,7 +178,8 @@ static mtf_tensor *change(const mtf_optimizer *o, int i, mtf_tensor *gradient, u
     if (a->clipping_threshold > 0)
         u = mtf_div(u, at_least(mtf_scale(rms(u, MTF_SCALAR), 1 / a->clipping_threshold), 1));
     if (o->scales[i])
-        size = mtf_mul(size, at_least(rms(o->variable[i], stacked_part(a, &shape)), a->epsilon2));
+        size = mtf_mul(size,
+                       at_least(rms(optimizer_value(o, i), stacked_part(a, &shape)), a->epsilon2));
     u = mtf_mul(u, size);
     if (!o->m[i]) return u;
     mtf_tensor *m = mtf_add(mtf_scale(o->m[i], a->beta1), mtf_scale(u, 1 - a->beta1));

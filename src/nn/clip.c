@@ -11,7 +11,10 @@ mtf_tensor *mtf_global_norm(int n, mtf_tensor *const *tensors)
     mtf_tensor **part = mem_alloc(sizeof(mtf_tensor *) * (size_t)(n > 0 ? n : 1));
     int parts = 0;
     for (int i = 0; i < n && tensors; i++)
-        if (tensors[i]) part[parts++] = mtf_reduce_sum(mtf_square(tensors[i]), MTF_SCALAR);
+        if (tensors[i]) {
+            mtf_tensor *x = mtf_cast(tensors[i], mtf_dtype_of_sums(mtf_tensor_dtype(tensors[i])));
+            part[parts++] = mtf_reduce_sum(mtf_square(x), MTF_SCALAR);
+        }
     for (int i = 0; i < parts; i++)
         sum = sum ? mtf_add(sum, part[i]) : part[i];
     mem_free(part);

@@ -104,10 +104,10 @@ mtf_tensor *mtf_dense_layer(mtf_tensor *x, const mtf_dense_weights *w)
     mtf_shape output;
     x = prepare(x, w, &output);
     if (!x) return NULL;
-    mtf_tensor *const both[] = {x, w->kernel};
+    mtf_tensor *const both[] = {x, mtf_variable_read(w->kernel)};
     mtf_tensor *y =
         w->unit_scaling ? mtf_unit_einsum(2, both, output) : mtf_einsum(2, both, output);
-    if (w->bias) y = mtf_add(y, w->bias);
+    if (w->bias) y = mtf_add(y, mtf_variable_read(w->bias));
     return mtf_activate(y, w->activation);
 }
 

@@ -48,7 +48,7 @@ double mtf_adam_correction(double beta, int64_t step)
 
 static void begin(mtf_graph *g, mtf_optimizer *o)
 {
-    const mtf_dtype type = mtf_tensor_dtype(o->variable[0]);
+    const mtf_dtype type = optimizer_type(o);
     optimizer_check_epsilon(g, o, "epsilon", o->options.epsilon);
     if (!o->options.uncorrected) {
         o->correction[0] = mtf_placeholder(g, "correction_1", MTF_SCALAR, type);
@@ -98,7 +98,7 @@ static mtf_tensor *adam(const mtf_optimizer *o, int i, mtf_tensor *gradient, upd
     list->update[list->n++] = mtf_assign(o->v[i], v);
     mtf_tensor *root = mtf_offset(mtf_sqrt(corrected(v, o->correction[1])), s->epsilon);
     mtf_tensor *d = mtf_div(corrected(m, o->correction[0]), root);
-    if (o->decays[i]) d = mtf_add(d, mtf_scale(o->variable[i], s->weight_decay));
+    if (o->decays[i]) d = mtf_add(d, mtf_scale(optimizer_value(o, i), s->weight_decay));
     return mtf_mul(d, optimizer_rate(o, i));
 }
 

@@ -70,9 +70,10 @@ static mtf_tensor *keep(mtf_vocab_embedding *e, mtf_graph *g, const char *name, 
                         double stddev)
 {
     mtf_scope_push(g, name);
-    mtf_tensor *initial = mtf_random_normal(g, "initial", shape, e->options.dtype, 0.0, stddev);
+    const mtf_variable_types types = mtf_variable_types_for(e->options.dtype);
+    mtf_tensor *initial = mtf_random_normal(g, "initial", shape, types.stored, 0.0, stddev);
     mtf_scope_pop(g);
-    return e->variable[e->nvariables++] = mtf_variable(g, name, initial, true);
+    return e->variable[e->nvariables++] = mtf_variable_typed(g, name, initial, true, types);
 }
 
 /* The deviation of what multiplies vectors of the model's size. */
@@ -170,7 +171,7 @@ static mtf_tensor *part_vectors(const mtf_vocab_embedding *e, const mtf_vocab_pa
             mtf_constant(mtf_tensor_graph(ids), (double)p->first, MTF_SCALAR, MTF_I32);
         ids = mtf_sub(ids, first);
     }
-    mtf_tensor *v = mtf_gather(p->table, ids, e->options.vocab.name);
+    mtf_tensor *v = mtf_embedding(p->table, ids, e->options.vocab.name);
     return p->factor ? mtf_dense(v, p->factor) : v;
 }
 

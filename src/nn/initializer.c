@@ -46,23 +46,32 @@ mtf_tensor *mtf_initialized(mtf_graph *g, const char *name, mtf_shape shape, mtf
     if (!(scale > 0))
         graph_fail(g, "initializer of '%s': the scale is %g; it must be above 0", name, scale);
     if (mtf_graph_status(g, NULL) != MTF_OK) return NULL;
+    const mtf_variable_types types = mtf_variable_types_for(type);
+    const mtf_dtype stored = types.stored;
     mtf_scope_push(g, name);
     mtf_tensor *initial = i->kind == MTF_CONSTANT_VALUE
-                              ? mtf_constant(g, i->value, shape, type)
-                              : random_values(g, shape, i->distribution, sqrt(scale / fan), type);
+                              ? mtf_constant(g, i->value, shape, stored)
+                              : random_values(g, shape, i->distribution, sqrt(scale / fan), stored);
     mtf_scope_pop(g);
-    return mtf_variable(g, name, initial, true);
+    return mtf_variable_typed(g, name, initial, true, types);
 }
 
 mtf_tensor *mtf_weight(mtf_graph *g, const char *name, mtf_shape shape, double stddev,
                        mtf_dtype type)
 {
+    return mtf_weight_typed(g, name, shape, stddev, mtf_variable_types_for(type));
+}
+
+mtf_tensor *mtf_weight_typed(mtf_graph *g, const char *name, mtf_shape shape, double stddev,
+                             mtf_variable_types types)
+{
+    const mtf_dtype type = types.stored;
     mtf_scope_push(g, name);
     mtf_tensor *initial =
         stddev > 0 ? random_values(g, shape, MTF_DISTRIBUTION_TRUNCATED_NORMAL, stddev, type)
                    : mtf_constant(g, 0.0, shape, type);
     mtf_scope_pop(g);
-    return mtf_variable(g, name, initial, true);
+    return mtf_variable_typed(g, name, initial, true, types);
 }
 
 mtf_tensor *mtf_unit_einsum(int n, mtf_tensor *const *xs, mtf_shape output)

@@ -13,6 +13,12 @@ static mtf_tensor *number(mtf_tensor *like, double value)
     return mtf_constant(mtf_tensor_graph(like), value, MTF_SCALAR, mtf_tensor_dtype(like));
 }
 
+/* Losses of bf16 are f32. */
+static mtf_tensor *wide(mtf_tensor *x)
+{
+    return mtf_cast(x, mtf_dtype_of_sums(mtf_tensor_dtype(x)));
+}
+
 static bool same_dims(const mtf_shape *a, const mtf_shape *b)
 {
     bool same = a->rank == b->rank;
@@ -82,6 +88,8 @@ mtf_tensor *mtf_softmax_cross_entropy(mtf_tensor *logits, mtf_tensor *targets, c
     if (!options_usable(logits, &o) ||
         !targets_usable(logits, targets, whole ? &rest : &shape, "softmax_cross_entropy"))
         return NULL;
+    logits = wide(logits);
+    if (!whole) targets = wide(targets);
     /* The target first: its sum over split classes then waits for that of the exponentials. */
     mtf_tensor *total, *target = target_logit(logits, targets, classes, rest, &total);
     mtf_tensor *log_z = mtf_reduce_logsumexp(logits, rest);
@@ -105,7 +113,8 @@ mtf_tensor *mtf_sigmoid_cross_entropy(mtf_tensor *logits, mtf_tensor *targets)
                           "sigmoid_cross_entropy: targets '%s' are i32; cast them to %s",
                           mtf_tensor_name(targets), mtf_dtype_name(mtf_tensor_dtype(logits)));
     if (!targets_usable(logits, targets, &shape, "sigmoid_cross_entropy")) return NULL;
-    return mtf_sub(mtf_softplus(logits), mtf_mul(logits, targets));
+    logits = wide(logits);
+    return mtf_sub(mtf_softplus(logits), mtf_mul(logits, wide(targets)));
 }
 
 mtf_tensor *mtf_weights_nonzero(mtf_tensor *x, mtf_dtype type)

@@ -7,6 +7,7 @@
 #include <regex.h>
 #include <string.h>
 
+#include "base/fault.h"
 #include "graph/graph.h"
 #include "ops/rows.h"
 
@@ -34,18 +35,33 @@ static mtf_tensor *make_slot(mtf_optimizer *o, int i, const char *name, mtf_tens
 
 mtf_tensor *optimizer_slot(mtf_optimizer *o, int i, const char *name, mtf_shape shape)
 {
-    const mtf_tensor *v = o->variable[i];
-    return make_slot(o, i, name,
-                     mtf_constant(mtf_tensor_graph(v), 0.0, shape, mtf_tensor_dtype(v)));
+    mtf_graph *g = mtf_tensor_graph(o->variable[i]);
+    return make_slot(o, i, name, mtf_constant(g, 0.0, shape, optimizer_type(o)));
+}
+
+static mtf_dtype type_of(const mtf_tensor *variable)
+{
+    return mtf_dtype_of_sums(mtf_tensor_dtype(variable));
+}
+
+mtf_dtype optimizer_type(const mtf_optimizer *o)
+{
+    return type_of(o->variable[0]);
+}
+
+mtf_tensor *optimizer_value(const mtf_optimizer *o, int i)
+{
+    mtf_tensor *v = o->variable[i];
+    return mtf_cast(FAULT(FAULT_WRITE_BACK) ? mtf_variable_read(v) : v, optimizer_type(o));
 }
 
 void optimizer_check_epsilon(mtf_graph *g, const mtf_optimizer *o, const char *name, double epsilon)
 {
-    const mtf_dtype type = mtf_tensor_dtype(o->variable[0]);
+    const mtf_dtype type = optimizer_type(o);
     const double least = type == MTF_F64 ? 1e-300 : 1e-37; /* with all their digits */
     if (!(epsilon >= least && isfinite(epsilon)))
-        graph_fail(g, "optimizer: %s is %g; for variables of type %s it must be at least %g", name,
-                   epsilon, mtf_dtype_name(type), least);
+        graph_fail(g, "optimizer: %s is %g; in %s it must be at least %g", name, epsilon,
+                   mtf_dtype_name(type), least);
 }
 
 mtf_tensor *optimizer_rate(const mtf_optimizer *o, int i)
@@ -91,13 +107,13 @@ static bool variables_usable(mtf_graph *g, int n, mtf_tensor *const *variables)
             graph_fail(g, "optimizer: '%s' belongs to another graph", mtf_tensor_name(v));
         if (!(v->node->op->traits & TRAIT_STATE))
             graph_fail(g, "optimizer: '%s' is no variable", mtf_tensor_name(v));
-        if ((v->dtype == MTF_F32 || v->dtype == MTF_F64) && v->dtype == variables[0]->dtype)
-            continue;
-        graph_fail(g,
-                   "optimizer: variables '%s' and '%s' have the types %s and %s; all must be f32, "
-                   "or all f64",
-                   mtf_tensor_name(variables[0]), mtf_tensor_name(v),
-                   mtf_dtype_name(variables[0]->dtype), mtf_dtype_name(v->dtype));
+        if (mtf_dtype_is_float(v->dtype) && type_of(v) == type_of(variables[0])) continue;
+        graph_fail(
+            g,
+            "optimizer: variables '%s' and '%s' have the types %s and %s; all must be f32 or "
+            "bf16, or all f64",
+            mtf_tensor_name(variables[0]), mtf_tensor_name(v), mtf_dtype_name(variables[0]->dtype),
+            mtf_dtype_name(v->dtype));
     }
     return mtf_graph_status(g, NULL) == MTF_OK;
 }
@@ -160,7 +176,7 @@ static void allocate(mtf_graph *g, mtf_optimizer *o, int n, mtf_tensor *const *v
 static void make_rates(mtf_graph *g, mtf_optimizer *o)
 {
     const int n = o->options.nrules;
-    const mtf_dtype type = mtf_tensor_dtype(o->variable[0]);
+    const mtf_dtype type = optimizer_type(o);
     bool *mark = arena_alloc(g->mem, (size_t)o->nvariables);
     mtf_rate_rule *copy = arena_alloc(g->mem, sizeof *copy * (size_t)(n + 1));
     o->nrates = n + 1;
@@ -186,6 +202,14 @@ static void make_rates(mtf_graph *g, mtf_optimizer *o)
 /* A variable's average begins as the variable does. */
 static void make_average(mtf_optimizer *o, int i)
 {
+    const mtf_tensor *v = o->variable[i];
+    if (v->dtype == MTF_BF16) {
+        graph_fail(v->node->graph,
+                   "optimizer: average_decay is %g and variable '%s' is stored as bf16, whose "
+                   "average would not move; store it as f32",
+                   o->options.average_decay, mtf_tensor_name(v));
+        return;
+    }
     const variable_attr *a = o->variable[i]->node->attr;
     o->average[i] = make_slot(o, i, "average", a->initial);
 }
@@ -251,9 +275,11 @@ int mtf_optimizer_updates(const mtf_optimizer *o, mtf_tensor *const *gradients,
     mtf_scope_push(g, "optimizer");
     for (int i = 0; i < o->nvariables; i++) {
         if (!gradients[i] || !gradient_fits(g, o->variable[i], gradients[i])) continue;
-        mtf_tensor *change = rows[o->options.kind]->change(o, i, gradients[i], &list);
-        mtf_tensor *value = mtf_sub(o->variable[i], change);
-        updates[list.n++] = mtf_assign(o->variable[i], value);
+        mtf_tensor *gradient = mtf_cast(gradients[i], optimizer_type(o));
+        mtf_tensor *change = rows[o->options.kind]->change(o, i, gradient, &list);
+        mtf_tensor *value = mtf_sub(optimizer_value(o, i), change);
+        const mtf_dtype stored = mtf_tensor_dtype(o->variable[i]);
+        updates[list.n++] = mtf_assign(o->variable[i], mtf_cast(value, stored));
         if (o->average[i]) add_average(o, i, value, &list);
     }
     mtf_scope_pop(g);

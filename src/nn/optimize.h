@@ -24,11 +24,17 @@ typedef struct optimizer_row {
 extern const optimizer_row optimizer_sgd, optimizer_momentum, optimizer_nesterov, optimizer_adam,
     optimizer_adamw, optimizer_adafactor;
 
+/* The type of slots, placeholders and the work: that of the variables, but f32 for bf16. */
+mtf_dtype optimizer_type(const mtf_optimizer *o);
+
+/* Variable i in that type. */
+mtf_tensor *optimizer_value(const mtf_optimizer *o, int i);
+
 /* A slot "<variable>/<name>" of zeros that is part of `o`; NULL after an error. */
 mtf_tensor *optimizer_slot(mtf_optimizer *o, int i, const char *name, mtf_shape shape);
 
 /* Stores an error unless `epsilon`, which keeps a root that is divided by above 0, is itself above
- * 0 in the variables' type: else an element whose gradient was always 0 would become NaN. */
+ * 0 in the optimiser's type: else an element whose gradient was always 0 would become NaN. */
 void optimizer_check_epsilon(mtf_graph *g, const mtf_optimizer *o, const char *name,
                              double epsilon);
 

@@ -34,8 +34,8 @@ static bool sizes_usable(mtf_graph *g, const mtf_transformer_options *o)
                    (long long)o->recompute);
         return false;
     }
-    if (o->dtype == MTF_F32 || o->dtype == MTF_F64) return true;
-    graph_fail(g, "transformer: the type %s is not possible; use f32 or f64",
+    if (mtf_dtype_is_float(o->dtype)) return true;
+    graph_fail(g, "transformer: the type %s is not possible; use f32, f64 or bf16",
                mtf_dtype_name(o->dtype));
     return false;
 }
@@ -46,10 +46,11 @@ static mtf_tensor *keep(mtf_transformer *m, mtf_tensor *variable)
     return variable;
 }
 
-static mtf_norm norm_variables(mtf_graph *g, const char *name, const mtf_transformer_options *o)
+static mtf_norm norm_variables(mtf_graph *g, const char *name, const mtf_transformer_options *o,
+                               mtf_variable_types t)
 {
-    return mtf_norm_variables(g, name, MTF_SHAPE({"d_model", o->d_model}),
-                              MTF_NORM_SCALE | MTF_NORM_BIAS, o->dtype);
+    return mtf_norm_variables_typed(g, name, MTF_SHAPE({"d_model", o->d_model}),
+                                    MTF_NORM_SCALE | MTF_NORM_BIAS, t);
 }
 
 static mtf_norm keep_norm(mtf_transformer *m, mtf_norm norm)
@@ -61,7 +62,7 @@ static mtf_norm keep_norm(mtf_transformer *m, mtf_norm norm)
 
 /* Results of sublayers add up over 2 layers: their weights begin smaller, so that the sum keeps its
  * size whatever the depth. */
-static mtf_transformer_layer layer_variables(mtf_graph *g, mtf_transformer *m)
+static mtf_transformer_layer layer_variables(mtf_graph *g, mtf_transformer *m, mtf_variable_types t)
 {
     const mtf_transformer_options *o = &m->options;
     const mtf_dim model = {"d_model", o->d_model};
@@ -70,16 +71,16 @@ static mtf_transformer_layer layer_variables(mtf_graph *g, mtf_transformer *m)
     const double small = 1.0 / sqrt(2.0 * (double)o->layers);
     mtf_transformer_layer l = {0};
     mtf_scope_push(g, "attention");
-    l.attention_norm = keep_norm(m, norm_variables(g, "norm", o));
-    l.wq = keep(m, mtf_dense_weight(g, "wq", in, heads, 1.0, o->dtype));
-    l.wk = keep(m, mtf_dense_weight(g, "wk", in, heads, 1.0, o->dtype));
-    l.wv = keep(m, mtf_dense_weight(g, "wv", in, heads, 1.0, o->dtype));
-    l.wo = keep(m, mtf_dense_weight(g, "wo", heads, in, small, o->dtype));
+    l.attention_norm = keep_norm(m, norm_variables(g, "norm", o, t));
+    l.wq = keep(m, mtf_dense_weight_typed(g, "wq", in, heads, 1.0, t));
+    l.wk = keep(m, mtf_dense_weight_typed(g, "wk", in, heads, 1.0, t));
+    l.wv = keep(m, mtf_dense_weight_typed(g, "wv", in, heads, 1.0, t));
+    l.wo = keep(m, mtf_dense_weight_typed(g, "wo", heads, in, small, t));
     mtf_scope_pop(g);
     mtf_scope_push(g, "feed_forward");
-    l.feed_forward_norm = keep_norm(m, norm_variables(g, "norm", o));
-    l.wi = keep(m, mtf_dense_weight(g, "wi", in, ff, 1.0, o->dtype));
-    l.wo_of_ffn = keep(m, mtf_dense_weight(g, "wo", ff, in, small, o->dtype));
+    l.feed_forward_norm = keep_norm(m, norm_variables(g, "norm", o, t));
+    l.wi = keep(m, mtf_dense_weight_typed(g, "wi", in, ff, 1.0, t));
+    l.wo_of_ffn = keep(m, mtf_dense_weight_typed(g, "wo", ff, in, small, t));
     mtf_scope_pop(g);
     return l;
 }
@@ -88,22 +89,24 @@ mtf_transformer *mtf_transformer_variables(mtf_graph *g, const mtf_transformer_o
 {
     if (mtf_graph_status(g, NULL) != MTF_OK || !sizes_usable(g, o)) return NULL;
     mtf_transformer *m = arena_alloc(g->mem, sizeof *m);
+    const mtf_variable_types t = o->variables ? *o->variables : mtf_variable_types_for(o->dtype);
     m->options = *o;
+    m->options.variables = NULL; /* the caller's; the variables know */
     m->layer = arena_alloc(g->mem, sizeof *m->layer * (size_t)o->layers);
     m->variable = arena_alloc(g->mem, sizeof(mtf_tensor *) * (size_t)(10 * o->layers + 5));
     const mtf_dim vocab = {"vocab", o->vocab}, model = {"d_model", o->d_model};
-    m->embedding = keep(m, mtf_weight(g, "embedding", MTF_SHAPE(vocab, model), 0.02, o->dtype));
+    m->embedding = keep(m, mtf_weight_typed(g, "embedding", MTF_SHAPE(vocab, model), 0.02, t));
     m->positions = keep(
-        m, mtf_weight(g, "positions", MTF_SHAPE({"max_length", o->length}, model), 0.02, o->dtype));
+        m, mtf_weight_typed(g, "positions", MTF_SHAPE({"max_length", o->length}, model), 0.02, t));
     for (int64_t i = 0; i < o->layers; i++) {
         mtf_scope_push(g, arena_printf(g->mem, "layer_%lld", (long long)i));
-        m->layer[i] = layer_variables(g, m);
+        m->layer[i] = layer_variables(g, m, t);
         mtf_scope_pop(g);
     }
-    m->final_norm = keep_norm(m, norm_variables(g, "final_norm", o));
+    m->final_norm = keep_norm(m, norm_variables(g, "final_norm", o, t));
     m->softmax = o->tied ? m->embedding
-                         : keep(m, mtf_dense_weight(g, "softmax", MTF_SHAPE(model),
-                                                    MTF_SHAPE(vocab), 1.0, o->dtype));
+                         : keep(m, mtf_dense_weight_typed(g, "softmax", MTF_SHAPE(model),
+                                                          MTF_SHAPE(vocab), 1.0, t));
     return mtf_graph_status(g, NULL) == MTF_OK ? m : NULL;
 }
 
@@ -146,10 +149,11 @@ static mtf_tensor *layer(mtf_tensor *x, const mtf_transformer_layer *l, mtf_acti
 /* Rows of the table for the first `length` positions: all of them is the table itself. */
 static mtf_tensor *positions(const mtf_transformer *m, int64_t length)
 {
-    if (length == m->options.length) return mtf_rename(m->positions, "max_length", "stream_length");
+    mtf_tensor *table = mtf_variable_read(m->positions);
+    if (length == m->options.length) return mtf_rename(table, "max_length", "stream_length");
     mtf_tensor *index =
-        mtf_range(mtf_tensor_graph(m->positions), (mtf_dim){"stream_length", length}, MTF_I32);
-    return mtf_gather(m->positions, index, "max_length");
+        mtf_range(mtf_tensor_graph(table), (mtf_dim){"stream_length", length}, MTF_I32);
+    return mtf_gather(table, index, "max_length");
 }
 
 static mtf_tensor *embed(const mtf_transformer *m, mtf_tensor *inputs, int64_t length,
@@ -168,9 +172,8 @@ static void loss(mtf_transformer_tensors *t, mtf_dtype type, const mtf_softmax_l
     mtf_graph *g = mtf_tensor_graph(t->targets);
     mtf_scope_push(g, "loss");
     mtf_tensor *each = mtf_softmax_cross_entropy(t->logits, t->targets, "vocab", o);
-    mtf_tensor *real = mtf_real_tokens(t->targets, type);
-    t->loss_sum = mtf_reduce_sum(mtf_mul(each, real), MTF_SCALAR);
-    t->count = mtf_reduce_sum(real, MTF_SCALAR);
+    t->loss_sum = mtf_reduce_sum(each, MTF_SCALAR);
+    t->count = mtf_reduce_sum(mtf_real_tokens(t->targets, type), MTF_SCALAR);
     mtf_scope_pop(g);
 }
 
@@ -205,6 +208,6 @@ mtf_transformer_tensors mtf_transformer_apply(const mtf_transformer *m, int64_t 
     }
     x = mtf_rename(mtf_layer_norm(x, m->final_norm, epsilon), "stream_length", "length");
     t.logits = mtf_dense(x, m->softmax);
-    loss(&t, o->dtype, training ? &o->loss : NULL);
+    loss(&t, mtf_dtype_of_sums(o->dtype), training ? &o->loss : NULL);
     return t;
 }

@@ -81,6 +81,15 @@ GRADIENT(add)
     for (int k = 0; k < 2; k++)
         dx[k] = tile_reduce_to(dy[0], n->in[k]);
 }
+
+/* Sums that were rounded to bf16 are added as they were before, and rounded once: more is kept, and
+ * partial sums of processors can be added before they travel. */
+mtf_tensor *graph_add_gradients(mtf_tensor *a, mtf_tensor *b)
+{
+    mtf_tensor *x = op_unrounded(a), *y = op_unrounded(b);
+    return x && y ? mtf_cast(mtf_add(x, y), MTF_BF16) : mtf_add(a, b);
+}
+
 ROW(add, "out = x + y", tile_infer_number2, sample_normal, linear_jointly)
 
 TILE_NUMBER_2(sub_tile, x - y, (int32_t)((uint32_t)x - (uint32_t)y))

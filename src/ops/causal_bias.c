@@ -22,8 +22,8 @@ static bool infer(mtf_graph *g, mtf_node *n)
     if (!graph_check_shape(g, &a->shape, n->name)) return false;
     n->out[0].shape = a->shape;
     n->out[0].dtype = a->type;
-    if (a->type == MTF_F32 || a->type == MTF_F64) return true;
-    graph_fail(g, "causal_bias '%s': the type %s is not possible; use f32 or f64", n->name,
+    if (mtf_dtype_is_float(a->type)) return true;
+    graph_fail(g, "causal_bias '%s': the type %s is not possible; use f32, f64 or bf16", n->name,
                mtf_dtype_name(a->type));
     return false;
 }
@@ -41,10 +41,7 @@ static void kernel(const kernel_args *k, int64_t begin, int64_t end)
     for (int64_t q = begin; q < end; q++)
         for (int64_t m = 0; m < memory.local; m++) {
             const bool seen = first + q >= memory.offset + m;
-            if (k->out[0].dtype == MTF_F64)
-                ((double *)k->out[0].data)[q * memory.local + m] = seen ? 0.0 : MASKED;
-            else
-                ((float *)k->out[0].data)[q * memory.local + m] = seen ? 0.0f : (float)MASKED;
+            element_put(k->out[0].data, k->out[0].dtype, q * memory.local + m, seen ? 0.0 : MASKED);
         }
 }
 
@@ -53,9 +50,9 @@ static mtf_tensor *sample(mtf_graph *g, int k)
     const mtf_dim a = {"a", 6}, b = {"b", 6}, c = {"c", 10};
     switch (k) {
     case 0:
-        return mtf_causal_bias(g, a, b, MTF_F64);
+        return mtf_causal_bias(g, a, b, sample_float());
     case 1:
-        return mtf_causal_bias(g, a, c, MTF_F64);
+        return mtf_causal_bias(g, a, c, sample_float());
     }
     return NULL;
 }

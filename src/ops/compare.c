@@ -63,6 +63,8 @@ static mtf_tensor *sample_with(mtf_graph *g, int k, const op *row,
             TILE_2(double, uint8_t, expr);                                                         \
         else if (t->in_dtype == MTF_F32)                                                           \
             TILE_2(float, uint8_t, expr);                                                          \
+        else if (t->in_dtype == MTF_BF16)                                                          \
+            TILE_2(bf16, uint8_t, expr);                                                           \
         else                                                                                       \
             TILE_2(int32_t, uint8_t, expr);                                                        \
     }                                                                                              \
@@ -120,6 +122,9 @@ TILE_BODY(where_tile)
         break;
     case 4:
         WHERE(uint32_t);
+        break;
+    case 2:
+        WHERE(uint16_t);
         break;
     default:
         WHERE(uint8_t);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Elementwise rows with an attribute, and those that pass their operand on: scale, offset,
  * leaky_relu, cast, identity, stop_gradient. */
+#include "base/fault.h"
 #include "mtf/ops.h"
 #include "ops/rows.h"
 #include "ops/tile.h"
@@ -37,9 +38,12 @@ static bool linear(const mtf_node *n, unsigned mask)
         } else if (t->dtype == MTF_F32) {                                                          \
             const float c = (float)v;                                                              \
             TILE_1(float, float, expr);                                                            \
+        } else if (t->dtype == MTF_BF16) {                                                         \
+            const float c = (float)v;                                                              \
+            TILE_1(bf16, bf16, expr);                                                              \
         } else {                                                                                   \
             const double c = v;                                                                    \
-            TILE_1(int32_t, int32_t, tile_to_i32(expr));                                           \
+            TILE_1(int32_t, int32_t, element_to_i32(expr));                                        \
         }                                                                                          \
     }                                                                                              \
     TILE_VARIANTS(name)
@@ -157,10 +161,6 @@ mtf_tensor *mtf_leaky_relu(mtf_tensor *x, double alpha)
 
 /* ---- cast ---- */
 
-typedef struct cast_attr {
-    mtf_dtype type;
-} cast_attr;
-
 static const op_field cast_fields[] = {OP_FIELD(cast_attr, type, FIELD_DTYPE), {0}};
 
 #define CAST_FROM(T)                                                                               \
@@ -173,7 +173,10 @@ static const op_field cast_fields[] = {OP_FIELD(cast_attr, type, FIELD_DTYPE), {
             TILE_1(T, double, x);                                                                  \
             break;                                                                                 \
         case MTF_I32:                                                                              \
-            TILE_1(T, int32_t, tile_to_i32((double)x));                                            \
+            TILE_1(T, int32_t, element_to_i32((double)x));                                         \
+            break;                                                                                 \
+        case MTF_BF16:                                                                             \
+            TILE_1(T, bf16, x);                                                                    \
             break;                                                                                 \
         default:                                                                                   \
             TILE_1(T, uint8_t, x != 0);                                                            \
@@ -193,6 +196,9 @@ TILE_BODY(cast_tile)
     case MTF_I32:
         CAST_FROM(int32_t);
         break;
+    case MTF_BF16:
+        CAST_FROM(bf16);
+        break;
     default:
         CAST_FROM(uint8_t);
         break;
@@ -208,28 +214,53 @@ static bool cast_infer(mtf_graph *g, mtf_node *n)
     return true;
 }
 
+/* Does every value of `from` have its own in `to`? */
+static bool widens(mtf_dtype from, mtf_dtype to)
+{
+    return (from == MTF_BF16 && (to == MTF_F32 || to == MTF_F64)) ||
+           (from == MTF_F32 && to == MTF_F64);
+}
+
 /* Widening commutes with sums up to rounding of the wider type; narrowing does not. */
 static bool cast_linear(const mtf_node *n, unsigned mask)
 {
-    return mask == 1 && n->in[0]->dtype == MTF_F32 && n->out[0].dtype == MTF_F64;
+    const bool widening = widens(n->in[0]->dtype, n->out[0].dtype);
+    return mask == 1 && (widening || FAULT(FAULT_ROUND_PARTIAL));
 }
 
+static bool is_rounded(const mtf_tensor *t)
+{
+    if (t->node->op == &op_reshape || t->node->op == &op_rename) return is_rounded(t->node->in[0]);
+    return t->node->op == &op_cast && t->dtype == MTF_BF16 && t->node->in[0]->dtype == MTF_F32;
+}
+
+mtf_tensor *op_unrounded(mtf_tensor *t)
+{
+    if (!t || !is_rounded(t)) return NULL;
+    mtf_tensor *x = t->node->in[0];
+    return t->node->op == &op_cast ? x : mtf_reshape(op_unrounded(x), t->shape);
+}
+
+/* A gradient that was rounded on its way to an f32 has no need to be. */
 static void cast_grad(mtf_node *n, mtf_tensor *const *dy, mtf_tensor **dx)
 {
-    if ((1u << n->in[0]->dtype) & TYPES_FLOAT) dx[0] = mtf_cast(dy[0], n->in[0]->dtype);
+    const mtf_dtype type = n->in[0]->dtype;
+    if (!mtf_dtype_is_float(type)) return;
+    mtf_tensor *wide = type == MTF_F32 ? op_unrounded(dy[0]) : NULL;
+    dx[0] = wide ? wide : mtf_cast(dy[0], type);
 }
 
 static mtf_tensor *cast_sample(mtf_graph *g, int k)
 {
     switch (k) {
     case 0:
-        return mtf_cast(mtf_scale(mtf_cast(sample_normal(g, ab), MTF_F32), 2.0), MTF_F64);
+        return mtf_cast(mtf_scale(mtf_cast(sample_normal(g, ab), MTF_F32), 2.0), sample_float());
     case 1:
-        return mtf_cast(sample_integers(g, ab), MTF_F64);
+        return mtf_cast(sample_integers(g, ab), sample_float());
     case 2:
         return mtf_cast(sample_normal(g, ab), MTF_I32);
     case 3:
-        return mtf_cast(sample_flags(g, ab), MTF_F64);
+        return mtf_cast(sample_flags(g, ab), sample_float());
     case 4:
         return mtf_cast(sample_integers(g, ab), MTF_BOOL);
     }
@@ -251,9 +282,12 @@ const op op_cast = {
     .sample = cast_sample,
 };
 
+/* A value that was widened and comes back is what it was. */
 mtf_tensor *mtf_cast(mtf_tensor *x, mtf_dtype type)
 {
     if (x && x->dtype == type) return x;
+    if (x && x->node->op == &op_cast && x->node->in[0]->dtype == type && widens(type, x->dtype))
+        return x->node->in[0];
     return build(&op_cast, x, &(cast_attr){type});
 }
 

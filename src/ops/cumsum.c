@@ -64,8 +64,8 @@ enum { LANES = 16 };
         for (int64_t i = 0; i < n; i++, in += step, out += step)                                   \
             for (int j = 0; j < lanes; j++) {                                                      \
                 const WIDE before = acc[j];                                                        \
-                acc[j] = (WIDE)(acc[j] + (WIDE)in[j]);                                             \
-                out[j] = (T)(exclusive ? before : acc[j]);                                         \
+                acc[j] = (WIDE)(acc[j] + (WIDE)TILE_LOAD_##T(in[j]));                              \
+                out[j] = TILE_AS_##T(exclusive ? before : acc[j]);                                 \
             }                                                                                      \
     } while (0)
 
@@ -76,12 +76,12 @@ enum { LANES = 16 };
         WIDE *acc = sums;                                                                          \
         for (int64_t i = 0; i < n; i++, in += step)                                                \
             for (int j = 0; j < lanes; j++)                                                        \
-                acc[j] = (WIDE)(acc[j] + (WIDE)in[j]);                                             \
+                acc[j] = (WIDE)(acc[j] + (WIDE)TILE_LOAD_##T(in[j]));                              \
     } while (0)
 
 #define STORE(T, WIDE)                                                                             \
     for (int j = 0; j < lanes; j++)                                                                \
-    ((T *)y)[at + j] = (T)((WIDE *)sums)[j]
+    ((T *)y)[at + j] = TILE_AS_##T(((WIDE *)sums)[j])
 
 #define BY_TYPE(type, DO)                                                                          \
     switch (type) {                                                                                \
@@ -90,6 +90,9 @@ enum { LANES = 16 };
         break;                                                                                     \
     case MTF_F32:                                                                                  \
         DO(float, double);                                                                         \
+        break;                                                                                     \
+    case MTF_BF16:                                                                                 \
+        DO(bf16, double);                                                                          \
         break;                                                                                     \
     default:                                                                                       \
         DO(int32_t, uint32_t);                                                                     \
@@ -139,7 +142,7 @@ static void add_blocks(const kernel_args *k, const cumsum_attr *a, const columns
         if (FAULT(FAULT_CUMSUM_BLOCKS)) continue;
         n += a->reverse ? first >= own.offset + own.local : first < own.offset;
     }
-    add(k->out[0].dtype, k->in[1].data, w.at, n, w.step, lanes, sums);
+    add(k->in[1].dtype, k->in[1].data, w.at, n, w.step, lanes, sums);
 }
 
 static void cumsum_kernel(const kernel_args *k, int64_t begin, int64_t end)
@@ -166,7 +169,7 @@ static void block_sum_kernel(const kernel_args *k, int64_t begin, int64_t end)
             double sums[LANES] = {0};
             const int lanes = c.inner - j < LANES ? (int)(c.inner - j) : LANES;
             const walk w = walk_of(&c, o, j, a->reverse);
-            add(k->out[0].dtype, k->in[0].data, w.at, c.n, w.step, lanes, sums);
+            add(k->in[0].dtype, k->in[0].data, w.at, c.n, w.step, lanes, sums);
             store(k->out[0].dtype, k->out[0].data, o * c.inner + j, lanes, sums);
         }
 }
@@ -185,7 +188,7 @@ static bool block_sum_infer(mtf_graph *g, mtf_node *n)
     (void)g;
     n->out[0].shape = n->in[0]->shape;
     n->out[0].shape.dim[a->at] = (mtf_dim){a->blocks, a->parts};
-    n->out[0].dtype = n->in[0]->dtype;
+    n->out[0].dtype = mtf_dtype_of_sums(n->in[0]->dtype);
     return true;
 }
 

@@ -19,7 +19,7 @@ static const op_field fields[] = {OP_FIELD(custom_attr, outs, FIELD_INT), {0}};
 
 static bool is_float(const mtf_tensor *t)
 {
-    return t->dtype == MTF_F32 || t->dtype == MTF_F64;
+    return mtf_dtype_is_float(t->dtype);
 }
 
 static bool infer(mtf_graph *g, mtf_node *n)

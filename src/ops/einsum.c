@@ -4,7 +4,10 @@
  * The builder leaves simple rows only: a dim of one operand that nobody else and not the output has
  * is summed away before, a new dim of the output is a broadcast after. So every reduced dim of the
  * row stands in at least two operands. More than two operands are ordered when the row is lowered,
- * where local sizes are known. */
+ * where local sizes are known.
+ *
+ * A product of bf16 is an f32 in the row, so that partial sums of blocks travel and are added in
+ * f32; the builder rounds the whole sum, once. */
 #include <math.h>
 
 #include "base/fault.h"
@@ -24,7 +27,7 @@ static bool infer(mtf_graph *g, mtf_node *n)
     einsum_attr *a = n->attr;
     if (!graph_check_shape(g, &a->output, n->name)) return false;
     n->out[0].shape = a->output;
-    n->out[0].dtype = n->in[0]->dtype;
+    n->out[0].dtype = mtf_dtype_of_sums(n->in[0]->dtype);
     for (int i = 0; i < n->nin; i++)
         if (n->in[i]->dtype != n->in[0]->dtype || n->in[i]->dtype == MTF_BOOL) {
             graph_fail(g,
@@ -55,7 +58,7 @@ static bool linear(const mtf_node *n, unsigned mask)
 static void grad(mtf_node *n, mtf_tensor *const *dy, mtf_tensor **dx)
 {
     for (int i = 0; i < n->nin; i++) {
-        mtf_tensor *others[KERNEL_MAX_IN] = {dy[0]};
+        mtf_tensor *others[KERNEL_MAX_IN] = {mtf_cast(dy[0], n->in[0]->dtype)};
         int count = 1;
         for (int j = 0; j < n->nin; j++)
             if (j != i) others[count++] = n->in[j];
@@ -89,7 +92,11 @@ static void dot_run(void *ctx, int64_t n, const int64_t *at, const int64_t *stri
     dot *d = ctx;
     for (int64_t i = 0; i < n; i++) {
         const int64_t a = at[0] + i * stride[0], b = at[1] + i * stride[1];
-        switch (d->k->out[0].dtype) {
+        switch (d->k->in[0].dtype) {
+        case MTF_BF16:
+            d->sum32 += bf16_to_f32(((const bf16 *)d->k->in[0].data)[a]) *
+                        bf16_to_f32(((const bf16 *)d->k->in[1].data)[b]);
+            break;
         case MTF_F32:
             d->sum32 += ((const float *)d->k->in[0].data)[a] * ((const float *)d->k->in[1].data)[b];
             break;
@@ -226,10 +233,19 @@ static mtf_shape subset_shape(const plan *p, int set)
     return s;
 }
 
+/* A product of bf16 is an f32; an operand that it meets becomes one too. */
+static mtf_tensor *widened(plan *p, mtf_tensor *x)
+{
+    const cast_attr f32 = {MTF_F32};
+    return x->dtype == MTF_F32 ? x : lower_node(p->l, p->n, &op_cast, 1, &x, &f32);
+}
+
 static mtf_tensor *emit(plan *p, int set)
 {
     if ((set & (set - 1)) == 0) return p->n->in[__builtin_ctz((unsigned)set)];
     mtf_tensor *in[2] = {emit(p, p->left[set]), emit(p, set & ~p->left[set])};
+    for (int i = 0; i < 2 && in[0] && in[1]; i++)
+        if (in[i]->dtype != in[1 - i]->dtype) in[i] = widened(p, in[i]);
     if (!in[0] || !in[1]) return NULL;
     const bool all = set == (1 << p->n->nin) - 1;
     const einsum_attr a = {all ? p->n->out[0].shape : subset_shape(p, set)};
@@ -309,7 +325,7 @@ mtf_tensor *mtf_einsum(int n, mtf_tensor *const *xs, mtf_shape output)
             }
     mtf_tensor *y = n == 1 ? mtf_reduce_sum(in[0], known)
                            : graph_add(g, &op_einsum, NULL, n, in, &(einsum_attr){known});
-    return mtf_broadcast(y, output);
+    return y ? mtf_broadcast(mtf_cast(y, xs[0]->dtype), output) : NULL;
 }
 
 mtf_tensor *mtf_matmul(mtf_tensor *x, mtf_tensor *y, mtf_shape output)

@@ -29,24 +29,6 @@ static bool one_hot_infer(mtf_graph *g, mtf_node *n)
     return true;
 }
 
-static void put(const kernel_view *v, int64_t at, double x)
-{
-    switch (v->dtype) {
-    case MTF_F32:
-        ((float *)v->data)[at] = (float)x;
-        break;
-    case MTF_F64:
-        ((double *)v->data)[at] = x;
-        break;
-    case MTF_I32:
-        ((int32_t *)v->data)[at] = tile_to_i32(x);
-        break;
-    default:
-        ((uint8_t *)v->data)[at] = x != 0;
-        break;
-    }
-}
-
 static void one_hot_kernel(const kernel_args *k, int64_t begin, int64_t end)
 {
     (void)begin, (void)end;
@@ -61,7 +43,7 @@ static void one_hot_kernel(const kernel_args *k, int64_t begin, int64_t end)
         /* The operand is compact and its dims are the result's but the last. */
         const int64_t on = ((const int32_t *)k->in[0].data)[r] - offset;
         for (int64_t j = 0; j < d.local; j++)
-            put(&k->out[0], r * d.local + j, j == on ? a->on : a->off);
+            element_put(k->out[0].data, a->type, r * d.local + j, j == on ? a->on : a->off);
     }
 }
 
@@ -70,10 +52,10 @@ static mtf_tensor *one_hot_sample(mtf_graph *g, int k)
     const mtf_dim v = {"v", 6};
     switch (k) {
     case 0:
-        return mtf_one_hot(sample_integers(g, MTF_SHAPE({"a", 9})), v, 1.0, 0.0, MTF_F64);
+        return mtf_one_hot(sample_integers(g, MTF_SHAPE({"a", 9})), v, 1.0, 0.0, sample_float());
     case 1:
         return mtf_one_hot(sample_integers(g, MTF_SHAPE({"a", 3}, {"b", 2})), (mtf_dim){"v", 10},
-                           0.9, 0.1, MTF_F64);
+                           0.9, 0.1, sample_float());
     case 2:
         return mtf_one_hot(sample_integers(g, MTF_SCALAR), v, 1.0, 0.0, MTF_I32);
     }

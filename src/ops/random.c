@@ -10,65 +10,94 @@
 typedef struct random_attr {
     tile_origin origin; /* first: TRAIT_INDEX */
     uint64_t stream;
+    int seeded; /* draws from `seed`, not from the run's */
+    uint64_t seed;
     double a, b; /* low and high; mean and stddev; rate */
     mtf_shape shape;
     mtf_dtype type;
 } random_attr;
 
-static const op_field random_fields[] = {OP_FIELD(random_attr, stream, FIELD_U64),
-                                         OP_FIELD(random_attr, a, FIELD_F64),
-                                         OP_FIELD(random_attr, b, FIELD_F64),
-                                         {0}};
+static const op_field random_fields[] = {
+    OP_FIELD(random_attr, stream, FIELD_U64), OP_FIELD(random_attr, seeded, FIELD_INT),
+    OP_FIELD(random_attr, seed, FIELD_U64),   OP_FIELD(random_attr, a, FIELD_F64),
+    OP_FIELD(random_attr, b, FIELD_F64),      {0}};
 
 static bool random_infer(mtf_graph *g, mtf_node *n)
 {
     const random_attr *a = n->attr;
     n->out[0].shape = a->shape;
     n->out[0].dtype = a->type;
-    if (a->type == MTF_F32 || a->type == MTF_F64) return true;
-    graph_fail(g, "%s '%s': the type %s is not possible; use f32 or f64", n->op->name, n->name,
-               mtf_dtype_name(a->type));
+    if (mtf_dtype_is_float(a->type)) return true;
+    graph_fail(g, "%s '%s': the type %s is not possible; use f32, f64 or bf16", n->op->name,
+               n->name, mtf_dtype_name(a->type));
     return false;
 }
 
-/* out = shift + factor * standard, of a tile that holds the standard distribution. */
-static void stretch(const tile_args *t, double shift, double factor)
+enum { RUN = 256 };
+
+static random_key key_of(const tile_args *t)
 {
+    const random_attr *a = t->attr;
+    return random_fold(a->seeded ? a->seed : t->run->seed, a->stream);
+}
+
+typedef void fill32_fn(float *, random_key, uint64_t, uint64_t, int64_t);
+typedef void fill64_fn(double *, random_key, uint64_t, uint64_t, int64_t);
+
+/* out = shift + factor * standard distribution. A bf16 is the f32 of the same place, rounded. */
+static void fill(const tile_args *t, fill32_fn *fill32, fill64_fn *fill64, double shift,
+                 double factor)
+{
+    const random_key key = key_of(t);
     if (t->dtype == MTF_F64) {
         double *o = t->out;
+        fill64(o, key, t->run->step, t->index, t->n);
         for (int64_t i = 0; i < t->n; i++)
             o[i] = shift + factor * o[i];
-    } else {
-        float *o = t->out;
-        for (int64_t i = 0; i < t->n; i++)
-            o[i] = (float)(shift + factor * (double)o[i]);
+        return;
+    }
+    float part[RUN];
+    for (int64_t done = 0; done < t->n; done += RUN) {
+        const int64_t n = t->n - done < RUN ? t->n - done : RUN;
+        fill32(part, key, t->run->step, t->index + (uint64_t)done, n);
+        for (int64_t i = 0; i < n; i++) {
+            const float x = (float)(shift + factor * (double)part[i]);
+            if (t->dtype == MTF_F32)
+                ((float *)t->out)[done + i] = x;
+            else
+                ((bf16 *)t->out)[done + i] = bf16_from_f32(x);
+        }
     }
 }
 
-#define FILL(fn, shift, factor)                                                                    \
-    do {                                                                                           \
-        const random_attr *a = t->attr;                                                            \
-        const random_key key = random_fold(t->run->seed, a->stream);                               \
-        if (t->dtype == MTF_F64)                                                                   \
-            random_fill_##fn##_f64(t->out, key, t->run->step, t->index, t->n);                     \
-        else                                                                                       \
-            random_fill_##fn##_f32(t->out, key, t->run->step, t->index, t->n);                     \
-        stretch(t, shift, factor);                                                                 \
-    } while (0)
-
 static void uniform_tile(const tile_args *t)
 {
-    FILL(uniform, a->a, a->b - a->a);
+    const random_attr *a = t->attr;
+    fill(t, random_fill_uniform_f32, random_fill_uniform_f64, a->a, a->b - a->a);
 }
 
 static void normal_tile(const tile_args *t)
 {
-    FILL(normal, a->a, a->b);
+    const random_attr *a = t->attr;
+    fill(t, random_fill_normal_f32, random_fill_normal_f64, a->a, a->b);
 }
 
 static void truncated_tile(const tile_args *t)
 {
-    FILL(truncated, a->a, a->b);
+    const random_attr *a = t->attr;
+    fill(t, random_fill_truncated_f32, random_fill_truncated_f64, a->a, a->b);
+}
+
+void mtf_graph_set_seed(mtf_graph *g, uint64_t seed)
+{
+    g->seeded = true;
+    g->seed = seed;
+}
+
+void mtf_graph_clear_seed(mtf_graph *g)
+{
+    g->seeded = false;
+    g->seed = 0;
 }
 
 static tile_origin origin_of(const mtf_graph *g, const mtf_shape *s)
@@ -94,6 +123,8 @@ static mtf_tensor *build(mtf_graph *g, const op *row, const char *name, int nin,
     if (!a.stream) { /* a gradient comes with those of its node, whatever the batch is by now */
         a.origin = origin_of(g, &a.shape);
         a.stream = random_stream(graph_stream_name(g, given));
+        a.seeded = g->seeded;
+        a.seed = g->seed;
     }
     return graph_add(g, row, given, nin, in, &a);
 }
@@ -102,17 +133,17 @@ static const mtf_shape ab = {.rank = 2, .dim = {{"a", 9}, {"b", 6}}};
 
 static mtf_tensor *uniform_sample(mtf_graph *g, int k)
 {
-    return k < 1 ? mtf_random_uniform(g, "u", ab, MTF_F64, -1.0, 3.0) : NULL;
+    return k < 1 ? mtf_random_uniform(g, "u", ab, sample_float(), -1.0, 3.0) : NULL;
 }
 
 static mtf_tensor *normal_sample(mtf_graph *g, int k)
 {
-    return k < 1 ? mtf_random_normal(g, "n", ab, MTF_F64, 0.0, 1.0) : NULL;
+    return k < 1 ? mtf_random_normal(g, "n", ab, sample_float(), 0.0, 1.0) : NULL;
 }
 
 static mtf_tensor *truncated_sample(mtf_graph *g, int k)
 {
-    return k < 1 ? mtf_random_truncated_normal(g, "t", ab, MTF_F64, 1.0, 0.5) : NULL;
+    return k < 1 ? mtf_random_truncated_normal(g, "t", ab, sample_float(), 1.0, 0.5) : NULL;
 }
 
 #define ROW(fn, documentation, tile_function, sampler)                                             \
@@ -142,33 +173,33 @@ ROW(truncated_normal, "out = normal with mean a and standard deviation b, within
 
 /* ---- dropout ---- */
 
-enum { RUN = 256 };
-
 /* Selected, not multiplied: an infinite x that is dropped gives 0, not NaN. */
-#define DROP(T, suffix)                                                                            \
+#define DROP(T, M, suffix)                                                                         \
     do {                                                                                           \
-        T mask[RUN];                                                                               \
+        M mask[RUN];                                                                               \
         for (int64_t done = 0; done < t->n; done += RUN) {                                         \
             const int64_t n = t->n - done < RUN ? t->n - done : RUN, s = t->stride[0];             \
             const T *x = (const T *)t->in[0] + done * s;                                           \
             T *o = (T *)t->out + done;                                                             \
             random_fill_keep_##suffix(mask, key, t->run->step, index + (uint64_t)done, n, keep,    \
-                                      (T)(1.0 / keep));                                            \
+                                      (M)(1.0 / keep));                                            \
             for (int64_t i = 0; i < n; i++)                                                        \
-                o[i] = mask[i] > 0 ? x[i * s] * mask[i] : 0;                                       \
+                o[i] = TILE_AS_##T(mask[i] > 0 ? TILE_LOAD_##T(x[i * s]) * mask[i] : 0);           \
         }                                                                                          \
     } while (0)
 
 static void dropout_tile(const tile_args *t)
 {
     const random_attr *a = t->attr;
-    const random_key key = random_fold(t->run->seed, a->stream);
+    const random_key key = key_of(t);
     const double keep = 1.0 - a->a;
     const uint64_t index = FAULT(FAULT_DROPOUT_OFFSET) ? 0 : t->index;
     if (t->dtype == MTF_F64)
-        DROP(double, f64);
+        DROP(double, double, f64);
+    else if (t->dtype == MTF_BF16)
+        DROP(bf16, float, f32);
     else
-        DROP(float, f32);
+        DROP(float, float, f32);
 }
 
 static bool dropout_linear(const mtf_node *n, unsigned mask)

@@ -12,7 +12,7 @@ typedef struct reduce_attr {
 
 static const op_field fields[] = {OP_FIELD(reduce_attr, output, FIELD_SHAPE), {0}};
 
-static bool infer_for(mtf_graph *g, mtf_node *n, unsigned types)
+static bool infer_for(mtf_graph *g, mtf_node *n, unsigned types, bool sums)
 {
     reduce_attr *a = n->attr;
     const mtf_tensor *x = n->in[0];
@@ -28,21 +28,26 @@ static bool infer_for(mtf_graph *g, mtf_node *n, unsigned types)
         return false;
     }
     n->out[0].shape = a->output;
-    n->out[0].dtype = x->dtype;
+    n->out[0].dtype = sums ? mtf_dtype_of_sums(x->dtype) : x->dtype;
     if (types & (1u << x->dtype)) return true;
     graph_fail(g, "%s '%s': the type %s is not possible here; cast the operand", n->op->name,
                n->name, mtf_dtype_name(x->dtype));
     return false;
 }
 
-static bool infer_number(mtf_graph *g, mtf_node *n)
+static bool sum_infer(mtf_graph *g, mtf_node *n)
 {
-    return infer_for(g, n, TYPES_NUMBER);
+    return infer_for(g, n, TYPES_NUMBER, true);
 }
 
-static bool infer_float(mtf_graph *g, mtf_node *n)
+static bool mean_infer(mtf_graph *g, mtf_node *n)
 {
-    return infer_for(g, n, TYPES_FLOAT);
+    return infer_for(g, n, TYPES_FLOAT, true);
+}
+
+static bool extreme_infer(mtf_graph *g, mtf_node *n)
+{
+    return infer_for(g, n, TYPES_NUMBER, false);
 }
 
 static bool linear(const mtf_node *n, unsigned mask)
@@ -77,6 +82,13 @@ static mtf_tensor *build(const op *row, mtf_tensor *x, const mtf_shape *output)
     return x ? graph_add(x->node->graph, row, NULL, 1, &x, &(reduce_attr){*output}) : NULL;
 }
 
+/* A sum of bf16 is an f32 until all of it is there; then it is rounded, once. */
+static mtf_tensor *build_sum(const op *row, mtf_tensor *x, const mtf_shape *output)
+{
+    mtf_tensor *sum = build(row, x, output);
+    return sum ? mtf_cast(sum, x->dtype) : NULL;
+}
+
 /* To one dim, to the other, to both in another order, to a scalar, of three dims. */
 static mtf_tensor *sample_with(mtf_graph *g, int k, const op *row,
                                mtf_tensor *(*operand)(mtf_graph *, mtf_shape))
@@ -106,7 +118,7 @@ static void sum_kernel(const kernel_args *k, int64_t begin, int64_t end)
 
 static void sum_grad(mtf_node *n, mtf_tensor *const *dy, mtf_tensor **dx)
 {
-    dx[0] = mtf_broadcast(dy[0], n->in[0]->shape);
+    dx[0] = mtf_broadcast(mtf_cast(dy[0], n->in[0]->dtype), n->in[0]->shape);
 }
 
 const op op_reduce_sum = {
@@ -116,7 +128,7 @@ const op op_reduce_sum = {
     .nin = 1,
     .attr_size = sizeof(reduce_attr),
     .fields = fields,
-    .infer = infer_number,
+    .infer = sum_infer,
     .linear = linear,
     .grad = sum_grad,
     .kernel = sum_kernel,
@@ -127,7 +139,7 @@ const op op_reduce_sum = {
 mtf_tensor *mtf_reduce_sum(mtf_tensor *x, mtf_shape output)
 {
     if (x && output.rank == x->shape.rank) return mtf_transpose(x, output);
-    return build(&op_reduce_sum, x, &output);
+    return build_sum(&op_reduce_sum, x, &output);
 }
 
 /* ---- mean: every block contributes its sum divided by the global count ---- */
@@ -142,7 +154,8 @@ static void mean_kernel(const kernel_args *k, int64_t begin, int64_t end)
 
 static void mean_grad(mtf_node *n, mtf_tensor *const *dy, mtf_tensor **dx)
 {
-    dx[0] = mtf_broadcast(mtf_scale(dy[0], 1.0 / count_of(n)), n->in[0]->shape);
+    mtf_tensor *share = mtf_cast(mtf_scale(dy[0], 1.0 / count_of(n)), n->in[0]->dtype);
+    dx[0] = mtf_broadcast(share, n->in[0]->shape);
 }
 
 const op op_reduce_mean = {
@@ -152,7 +165,7 @@ const op op_reduce_mean = {
     .nin = 1,
     .attr_size = sizeof(reduce_attr),
     .fields = fields,
-    .infer = infer_float,
+    .infer = mean_infer,
     .linear = linear,
     .grad = mean_grad,
     .kernel = mean_kernel,
@@ -162,7 +175,7 @@ const op op_reduce_mean = {
 
 mtf_tensor *mtf_reduce_mean(mtf_tensor *x, mtf_shape output)
 {
-    return build(&op_reduce_mean, x, &output);
+    return build_sum(&op_reduce_mean, x, &output);
 }
 
 /* ---- max and min ---- */
@@ -193,7 +206,7 @@ const op op_reduce_max = {
     .nin = 1,
     .attr_size = sizeof(reduce_attr),
     .fields = fields,
-    .infer = infer_number,
+    .infer = extreme_infer,
     .role = max_role,
     .grad = extreme_grad,
     .kernel = max_kernel,
@@ -213,7 +226,7 @@ const op op_reduce_min = {
     .nin = 1,
     .attr_size = sizeof(reduce_attr),
     .fields = fields,
-    .infer = infer_number,
+    .infer = extreme_infer,
     .role = min_role,
     .grad = extreme_grad,
     .kernel = min_kernel,

@@ -4,6 +4,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/bfloat.h"
 #include "base/isa.h"
 #include "ops/nest.h"
 
@@ -106,7 +107,23 @@ static int64_t operand_offset(const kernel_args *k, int64_t index, int skip)
 /* One more level, so that NAME is expanded before ISA_VARIANTS pastes. */
 #define REDUCE_VARIANTS(name, body, params, args) ISA_VARIANTS(name, body, params, args)
 
+/* A bf16 is worked on as the f32 that it is the upper half of. */
+#define S         bf16
 #define T         float
+#define LOAD(v)   bf16_to_f32(v)
+#define STORE(v)  bf16_from_f32(v)
+#define WIDE      double
+#define NAME(x)   x##_bf16
+#define LOWEST    (-INFINITY)
+#define HIGHEST   INFINITY
+#define IS_NAN(x) ((x) != (x))
+#define FINISH(s) ((float)((s)*r->factor))
+#include "ops/reduce_body.inc"
+
+#define S         float
+#define T         float
+#define LOAD(v)   (v)
+#define STORE(v)  (v)
 #define WIDE      double
 #define NAME(x)   x##_f32
 #define LOWEST    (-INFINITY)
@@ -115,7 +132,10 @@ static int64_t operand_offset(const kernel_args *k, int64_t index, int skip)
 #define FINISH(s) ((float)((s)*r->factor))
 #include "ops/reduce_body.inc"
 
+#define S         double
 #define T         double
+#define LOAD(v)   (v)
+#define STORE(v)  (v)
 #define WIDE      double
 #define NAME(x)   x##_f64
 #define LOWEST    (-INFINITY)
@@ -125,7 +145,10 @@ static int64_t operand_offset(const kernel_args *k, int64_t index, int skip)
 #include "ops/reduce_body.inc"
 
 /* Unsigned sums wrap around; the lanes hold the same bits as signed ones would. */
+#define S         int32_t
 #define T         int32_t
+#define LOAD(v)   (v)
+#define STORE(v)  (v)
 #define WIDE      int64_t
 #define NAME(x)   x##_i32
 #define LOWEST    INT32_MIN
@@ -139,12 +162,15 @@ void reduce_run(const kernel_args *k, reduce_kind kind, double factor, int64_t b
     reduction r = describe(k);
     r.kind = kind;
     r.factor = factor;
-    switch (k->out[0].dtype) {
+    switch (k->in[0].dtype) {
     case MTF_F32:
         run_f32(&r, begin, end);
         break;
     case MTF_F64:
         run_f64(&r, begin, end);
+        break;
+    case MTF_BF16:
+        run_bf16(&r, begin, end);
         break;
     default:
         run_i32(&r, begin, end);

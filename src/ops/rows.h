@@ -102,11 +102,20 @@ OP_LIST(OP_DECLARE)
 typedef struct variable_attr {
     int trainable;
     mtf_tensor *initial;
+    mtf_dtype master, activation; /* the stored type is the variable's own */
 } variable_attr;
 
 typedef struct assign_attr {
     mtf_tensor *variable;
 } assign_attr;
+
+typedef struct cast_attr {
+    mtf_dtype type;
+} cast_attr;
+
+/* Where t is an f32 that was rounded to bf16, behind it perhaps reshaped: what it was before, in
+ * the shape of t. Otherwise NULL. */
+mtf_tensor *op_unrounded(mtf_tensor *t);
 
 /* Gradients of activations as one function: y or x, and dy. */
 mtf_tensor *op_build_relu_grad(mtf_tensor *y, mtf_tensor *dy);

@@ -76,6 +76,7 @@ static mtf_tensor *sample_ranked(mtf_tensor *logits, const char *name, const cha
 mtf_tensor *mtf_sample(mtf_tensor *logits, const char *name, const char *dim, const mtf_sampling *o)
 {
     if (!logits || !options_usable(logits, dim, o)) return NULL;
+    logits = mtf_cast(logits, mtf_dtype_of_sums(logits->dtype)); /* bf16 cannot tell 1 from 1 - u */
     if (o->temperature == 0) return mtf_argmax(logits, dim);
     mtf_tensor *x = mtf_scale(logits, 1.0 / o->temperature);
     if (o->top_k > 0 || (o->top_p > 0 && o->top_p < 1)) return sample_ranked(x, name, dim, o);

@@ -27,7 +27,7 @@ static bool scatter_infer(mtf_graph *g, mtf_node *n)
     if (!lookup_indices_usable(g, n, indices) || !graph_check_shape(g, &a->output, n->name))
         return false;
     n->out[0].shape = a->output;
-    n->out[0].dtype = x->dtype;
+    n->out[0].dtype = mtf_dtype_of_sums(x->dtype);
     a->at = shape_find(&a->output, a->dim);
     bool ok = a->at >= 0 && shape_find(&x->shape, a->dim) < 0 &&
               shape_find(&indices->shape, a->dim) < 0 && x->dtype != MTF_BOOL;
@@ -53,12 +53,12 @@ static bool scatter_infer(mtf_graph *g, mtf_node *n)
 
 typedef struct scatter {
     lookup l;
-    mtf_dtype type;
+    mtf_dtype type; /* of the updates */
 } scatter;
 
-#define SCATTER(T, SUM)                                                                            \
+#define SCATTER(S, T, SUM)                                                                         \
     do {                                                                                           \
-        const T *x = (const T *)(const void *)l->table + at[0];                                    \
+        const S *x = (const S *)(const void *)l->table + at[0];                                    \
         T *out = (T *)(void *)l->out + at[2];                                                      \
         for (int64_t j = 0; j < n; j++) {                                                          \
             const int64_t i = l->index[at[1] + j * stride[1]] - l->first;                          \
@@ -73,13 +73,16 @@ static void scatter_run(void *ctx, int64_t n, const int64_t *at, const int64_t *
     const lookup *l = &s->l;
     switch (s->type) {
     case MTF_F32:
-        SCATTER(float, *to + x[j * stride[0]]);
+        SCATTER(float, float, *to + x[j * stride[0]]);
         break;
     case MTF_F64:
-        SCATTER(double, *to + x[j * stride[0]]);
+        SCATTER(double, double, *to + x[j * stride[0]]);
+        break;
+    case MTF_BF16: /* into f32 */
+        SCATTER(bf16, float, *to + bf16_to_f32(x[j * stride[0]]));
         break;
     default:
-        SCATTER(int32_t, (uint32_t)*to + (uint32_t)x[j * stride[0]]);
+        SCATTER(int32_t, int32_t, (uint32_t)*to + (uint32_t)x[j * stride[0]]);
         break;
     }
 }
@@ -124,7 +127,7 @@ static void scatter_part(const kernel_args *k, const scatter_attr *a, int64_t lo
             base[v] = lo * add.stride[v][i];
     }
     scatter s = {.l = lookup_of(k, &k->out[0], &k->in[1], a->at, FAULT(FAULT_GATHER_OFFSET)),
-                 .type = k->out[0].dtype};
+                 .type = k->in[0].dtype};
     s.l.table = k->in[0].data;
     nest_run(&clear, clear_base, clear_run, &s.l);
     nest_run(&add, base, scatter_run, &s);
@@ -149,7 +152,8 @@ static bool linear(const mtf_node *n, unsigned mask)
 static void scatter_grad(mtf_node *n, mtf_tensor *const *dy, mtf_tensor **dx)
 {
     const scatter_attr *a = n->attr;
-    dx[0] = mtf_broadcast(mtf_gather(dy[0], n->in[1], a->dim), n->in[0]->shape);
+    mtf_tensor *dx0 = mtf_gather(dy[0], n->in[1], a->dim);
+    dx[0] = mtf_broadcast(mtf_cast(dx0, n->in[0]->dtype), n->in[0]->shape);
 }
 
 static mtf_tensor *scatter_sample(mtf_graph *g, int k)
@@ -202,5 +206,6 @@ mtf_tensor *mtf_scatter_add(mtf_tensor *updates, mtf_tensor *indices, const char
     mtf_graph *g = graph_of(2, in);
     if (!g) return NULL;
     const scatter_attr a = {.dim = graph_intern(g, dim), .output = output};
-    return graph_add(g, &op_scatter_add, NULL, 2, in, &a);
+    mtf_tensor *sum = graph_add(g, &op_scatter_add, NULL, 2, in, &a);
+    return sum ? mtf_cast(sum, updates->dtype) : NULL;
 }

@@ -67,6 +67,10 @@ static void copy_run(void *ctx, int64_t n, const int64_t *at, const int64_t *str
     }
     const int64_t s = stride[0];
     switch (c->size) {
+    case 2:
+        for (int64_t i = 0; i < n; i++)
+            ((uint16_t *)(void *)out)[i] = ((const uint16_t *)(const void *)x)[i * s];
+        break;
     case 4:
         for (int64_t i = 0; i < n; i++)
             ((uint32_t *)(void *)out)[i] = ((const uint32_t *)(const void *)x)[i * s];

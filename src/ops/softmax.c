@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * logsumexp, softmax and log_softmax as compositions of max, exp and sum: over a split dim they
  * partition into two small reductions, and nothing is gathered. The maximum only shifts, so no
- * gradient flows through it. */
+ * gradient flows through it. Those of bf16 are worked out in f32 and rounded at the end. */
 #include <math.h>
 
 #include "mtf/ops.h"
@@ -13,9 +13,8 @@ static mtf_tensor *maximum_of(mtf_tensor *x, mtf_shape output)
     return mtf_stop_gradient(mtf_reduce_max(x, output));
 }
 
-mtf_tensor *mtf_reduce_logsumexp(mtf_tensor *x, mtf_shape output)
+static mtf_tensor *logsumexp(mtf_tensor *x, mtf_shape output)
 {
-    if (!x) return NULL;
     /* Where all is -inf, or one is +inf, the maximum cannot be subtracted: 0 takes its place. */
     mtf_tensor *largest = maximum_of(x, output);
     mtf_tensor *finite =
@@ -24,6 +23,17 @@ mtf_tensor *mtf_reduce_logsumexp(mtf_tensor *x, mtf_shape output)
     mtf_tensor *top = mtf_where(finite, largest, zero);
     mtf_tensor *sum = mtf_reduce_sum(mtf_exp(mtf_sub(x, top)), output);
     return mtf_add(mtf_log(sum), top);
+}
+
+/* The operand in the type of its sums. */
+static mtf_tensor *wide(mtf_tensor *x)
+{
+    return mtf_cast(x, mtf_dtype_of_sums(x->dtype));
+}
+
+mtf_tensor *mtf_reduce_logsumexp(mtf_tensor *x, mtf_shape output)
+{
+    return x ? mtf_cast(logsumexp(wide(x), output), x->dtype) : NULL;
 }
 
 static bool has_dim(const mtf_tensor *x, const char *what, const char *dim)
@@ -38,14 +48,16 @@ mtf_tensor *mtf_softmax(mtf_tensor *x, const char *dim)
 {
     if (!x || !has_dim(x, "softmax", dim)) return NULL;
     const mtf_shape rest = mtf_shape_without(x->shape, dim);
-    mtf_tensor *e = mtf_exp(mtf_sub(x, maximum_of(x, rest)));
-    return mtf_mul(e, mtf_reciprocal(mtf_reduce_sum(e, rest)));
+    mtf_tensor *e = wide(x);
+    e = mtf_exp(mtf_sub(e, maximum_of(e, rest)));
+    return mtf_cast(mtf_mul(e, mtf_reciprocal(mtf_reduce_sum(e, rest))), x->dtype);
 }
 
 mtf_tensor *mtf_log_softmax(mtf_tensor *x, const char *dim)
 {
     if (!x || !has_dim(x, "log_softmax", dim)) return NULL;
-    return mtf_sub(x, mtf_reduce_logsumexp(x, mtf_shape_without(x->shape, dim)));
+    mtf_tensor *w = wide(x);
+    return mtf_cast(mtf_sub(w, logsumexp(w, mtf_shape_without(x->shape, dim))), x->dtype);
 }
 
 static mtf_tensor *sample(mtf_graph *g, int k)

@@ -64,7 +64,22 @@ const op op_variable = {
     .infer = variable_infer,
 };
 
-mtf_tensor *mtf_variable(mtf_graph *g, const char *name, mtf_tensor *initial, bool trainable)
+static bool types_usable(mtf_graph *g, const char *name, mtf_variable_types t)
+{
+    if (t.master == t.stored && t.stored == t.activation) return true;
+    if (mtf_dtype_is_float(t.master) && mtf_dtype_is_float(t.stored) &&
+        mtf_dtype_is_float(t.activation))
+        return true;
+    graph_fail(g,
+               "variable '%s': the types are %s (master), %s (stored) and %s (activation); only "
+               "f32, f64 and bf16 may be mixed",
+               name ? name : "", mtf_dtype_name(t.master), mtf_dtype_name(t.stored),
+               mtf_dtype_name(t.activation));
+    return false;
+}
+
+mtf_tensor *mtf_variable_typed(mtf_graph *g, const char *name, mtf_tensor *initial, bool trainable,
+                               mtf_variable_types types)
 {
     if (!initial || initial->node->graph != g)
         return graph_fail(g, "variable '%s': the initial value is NULL or of another graph",
@@ -75,14 +90,46 @@ mtf_tensor *mtf_variable(mtf_graph *g, const char *name, mtf_tensor *initial, bo
             "variable '%s': it is made inside a recompute region, which would make it "
             "again; make it before mtf_recompute_begin",
             name ? name : "");
-    const variable_attr a = {.trainable = trainable, .initial = initial};
-    return graph_add(g, &op_variable, name, 0, NULL, &a);
+    if (!types_usable(g, name, types)) return NULL;
+    const variable_attr a = {.trainable = trainable,
+                             .initial = mtf_cast(initial, types.stored),
+                             .master = types.master,
+                             .activation = types.activation};
+    return a.initial ? graph_add(g, &op_variable, name, 0, NULL, &a) : NULL;
+}
+
+mtf_tensor *mtf_variable(mtf_graph *g, const char *name, mtf_tensor *initial, bool trainable)
+{
+    const mtf_dtype t = mtf_tensor_dtype(initial);
+    return mtf_variable_typed(g, name, initial, trainable, (mtf_variable_types){t, t, t});
+}
+
+mtf_variable_types mtf_variable_types_for(mtf_dtype activation)
+{
+    const mtf_dtype kept = mtf_dtype_of_sums(activation);
+    return (mtf_variable_types){.master = kept, .stored = kept, .activation = activation};
+}
+
+static bool is_variable(const mtf_tensor *t)
+{
+    return t->node->op->traits & TRAIT_STATE;
+}
+
+mtf_tensor *mtf_variable_read(mtf_tensor *x)
+{
+    return x && is_variable(x) ? mtf_cast(x, ((const variable_attr *)x->node->attr)->activation)
+                               : x;
+}
+
+mtf_dtype graph_master_type(const mtf_tensor *variable)
+{
+    return ((const variable_attr *)variable->node->attr)->master;
 }
 
 static bool assign_infer(mtf_graph *g, mtf_node *n)
 {
     const mtf_tensor *v = ((const assign_attr *)n->attr)->variable, *x = n->in[0];
-    if (!(v->node->op->traits & TRAIT_STATE)) {
+    if (!is_variable(v)) {
         graph_fail(g, "assign: '%s' is no variable", v->node->name);
         return false;
     }
@@ -153,27 +200,13 @@ static bool constant_infer(mtf_graph *g, mtf_node *n)
 static void constant_tile(const tile_args *t)
 {
     const double v = ((const constant_attr *)t->attr)->value;
-    for (int64_t i = 0; i < t->n; i++) {
-        switch (t->dtype) {
-        case MTF_F32:
-            ((float *)t->out)[i] = (float)v;
-            break;
-        case MTF_F64:
-            ((double *)t->out)[i] = v;
-            break;
-        case MTF_I32:
-            ((int32_t *)t->out)[i] = tile_to_i32(v);
-            break;
-        default:
-            ((uint8_t *)t->out)[i] = v != 0;
-            break;
-        }
-    }
+    for (int64_t i = 0; i < t->n; i++)
+        element_put(t->out, t->dtype, i, v);
 }
 
 static mtf_tensor *constant_sample(mtf_graph *g, int k)
 {
-    return k < 1 ? mtf_constant(g, 1.25, MTF_SHAPE({"a", 4}, {"b", 6}), MTF_F64) : NULL;
+    return k < 1 ? mtf_constant(g, 1.25, MTF_SHAPE({"a", 4}, {"b", 6}), sample_float()) : NULL;
 }
 
 const op op_constant = {
@@ -202,7 +235,7 @@ static bool range_infer(mtf_graph *g, mtf_node *n)
     if (!source_infer(g, n)) return false;
     const mtf_dim d = n->out[0].shape.dim[0];
     if (n->out[0].dtype == MTF_BOOL)
-        graph_fail(g, "range: the type bool is not possible; use i32, f32 or f64");
+        graph_fail(g, "range: the type bool is not possible; use i32, f32, f64 or bf16");
     else if (n->out[0].dtype == MTF_I32 && d.size - 1 > INT32_MAX)
         graph_fail(g, "range: %s has %lld elements, more than an i32 counts; use f64", d.name,
                    (long long)d.size);
@@ -216,26 +249,15 @@ static void range_kernel(const kernel_args *k, int64_t begin, int64_t end)
     (void)begin, (void)end;
     const kernel_dim d = k->dim[0];
     const int64_t offset = FAULT(FAULT_RANGE_OFFSET) ? 0 : d.offset;
-    for (int64_t i = 0; i < d.local; i++) {
-        switch (k->out[0].dtype) {
-        case MTF_F32:
-            ((float *)k->out[0].data)[i] = (float)(offset + i);
-            break;
-        case MTF_F64:
-            ((double *)k->out[0].data)[i] = (double)(offset + i);
-            break;
-        default:
-            ((int32_t *)k->out[0].data)[i] = (int32_t)(offset + i);
-            break;
-        }
-    }
+    for (int64_t i = 0; i < d.local; i++)
+        element_put(k->out[0].data, k->out[0].dtype, i, (double)(offset + i));
 }
 
 static mtf_tensor *range_sample(mtf_graph *g, int k)
 {
     switch (k) {
     case 0:
-        return mtf_range(g, (mtf_dim){"a", 10}, MTF_F64);
+        return mtf_range(g, (mtf_dim){"a", 10}, sample_float());
     case 1:
         return mtf_range(g, (mtf_dim){"a", 6}, MTF_I32);
     }

@@ -80,19 +80,47 @@ mtf_tensor *tile_reduce_to(mtf_tensor *dy, const mtf_tensor *x)
     return dy && shape_equal(&dy->shape, &x->shape) ? dy : mtf_reduce_sum(dy, x->shape);
 }
 
+static mtf_dtype sample_type = MTF_F64;
+
+mtf_dtype sample_float(void)
+{
+    return sample_type;
+}
+
+void sample_use_float(mtf_dtype type)
+{
+    sample_type = type;
+}
+
+static sample_wrap *sample_wrapper;
+static void *sample_context;
+
+void sample_use_wrap(sample_wrap *fn, void *context)
+{
+    sample_wrapper = fn;
+    sample_context = context;
+}
+
+static mtf_tensor *sample_of(mtf_graph *g, const char *name, mtf_shape s)
+{
+    mtf_tensor *t = mtf_placeholder(g, name, s, MTF_F64);
+    if (sample_wrapper) t = sample_wrapper(sample_context, t);
+    return mtf_cast(t, sample_type);
+}
+
 mtf_tensor *sample_normal(mtf_graph *g, mtf_shape s)
 {
-    return mtf_placeholder(g, "normal", s, MTF_F64);
+    return sample_of(g, "normal", s);
 }
 
 mtf_tensor *sample_positive(mtf_graph *g, mtf_shape s)
 {
-    return mtf_placeholder(g, "positive", s, MTF_F64);
+    return sample_of(g, "positive", s);
 }
 
 mtf_tensor *sample_ties(mtf_graph *g, mtf_shape s)
 {
-    return mtf_placeholder(g, "ties", s, MTF_F64);
+    return sample_of(g, "ties", s);
 }
 
 mtf_tensor *sample_integers(mtf_graph *g, mtf_shape s)

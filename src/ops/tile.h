@@ -7,6 +7,7 @@
 #ifndef OPS_TILE_H
 #define OPS_TILE_H
 
+#include "base/element.h"
 #include "base/isa.h"
 #include "base/vmath.h"
 #include "graph/op.h"
@@ -19,15 +20,25 @@
 #define TILE_LOOP _Pragma("GCC ivdep")
 #endif
 
-/* A number as i32: truncated towards zero, saturated; NaN is 0. A plain conversion would be
- * undefined for what does not fit. */
-static inline __attribute__((always_inline)) int32_t tile_to_i32(double x)
-{
-    if (x != x) return 0;
-    return x >= 2147483647.0 ? INT32_MAX : x <= -2147483648.0 ? INT32_MIN : (int32_t)x;
-}
+/* The types of elements in memory: what an expression sees of one, and how its value becomes one. A
+ * bf16 is seen as an f32, and rounded once. */
+#define TILE_SEEN_float      float
+#define TILE_SEEN_double     double
+#define TILE_SEEN_int32_t    int32_t
+#define TILE_SEEN_uint8_t    uint8_t
+#define TILE_SEEN_bf16       float
+#define TILE_LOAD_float(v)   (v)
+#define TILE_LOAD_double(v)  (v)
+#define TILE_LOAD_int32_t(v) (v)
+#define TILE_LOAD_uint8_t(v) (v)
+#define TILE_LOAD_bf16(v)    bf16_to_f32(v)
+#define TILE_AS_float(v)     ((float)(v))
+#define TILE_AS_double(v)    ((double)(v))
+#define TILE_AS_int32_t(v)   ((int32_t)(v))
+#define TILE_AS_uint8_t(v)   ((uint8_t)(v))
+#define TILE_AS_bf16(v)      _Generic((v), float : bf16_from_f32, default : bf16_from_f64)(v)
 
-/* o[i] = expr(x) with x of type T and o of type O. */
+/* o[i] = expr(x) with operands of type T in memory and results of type O. */
 #define TILE_1(T, O, expr)                                                                         \
     do {                                                                                           \
         const T *a = t->in[0];                                                                     \
@@ -36,13 +47,13 @@ static inline __attribute__((always_inline)) int32_t tile_to_i32(double x)
         if (s == 1) {                                                                              \
             TILE_LOOP for (int64_t i = 0; i < n; i++)                                              \
             {                                                                                      \
-                const T x = a[i];                                                                  \
-                o[i] = (O)(expr);                                                                  \
+                const TILE_SEEN_##T x = TILE_LOAD_##T(a[i]);                                       \
+                o[i] = TILE_AS_##O(expr);                                                          \
             }                                                                                      \
         } else {                                                                                   \
             for (int64_t i = 0; i < n; i++) {                                                      \
-                const T x = a[i * s];                                                              \
-                o[i] = (O)(expr);                                                                  \
+                const TILE_SEEN_##T x = TILE_LOAD_##T(a[i * s]);                                   \
+                o[i] = TILE_AS_##O(expr);                                                          \
             }                                                                                      \
         }                                                                                          \
     } while (0)
@@ -50,8 +61,8 @@ static inline __attribute__((always_inline)) int32_t tile_to_i32(double x)
 #define TILE_2_LOOP(T, O, expr, sa, sb)                                                            \
     TILE_LOOP for (int64_t i = 0; i < n; i++)                                                      \
     {                                                                                              \
-        const T x = a[i * (sa)], y = b[i * (sb)];                                                  \
-        o[i] = (O)(expr);                                                                          \
+        const TILE_SEEN_##T x = TILE_LOAD_##T(a[i * (sa)]), y = TILE_LOAD_##T(b[i * (sb)]);        \
+        o[i] = TILE_AS_##O(expr);                                                                  \
     }
 
 /* o[i] = expr(x, y). The strides 0 and 1 get loops of their own, which vectorise. */
@@ -81,6 +92,8 @@ static inline __attribute__((always_inline)) int32_t tile_to_i32(double x)
     {                                                                                              \
         if (t->dtype == MTF_F64)                                                                   \
             TILE_1(double, double, expr64);                                                        \
+        else if (t->dtype == MTF_BF16)                                                             \
+            TILE_1(bf16, bf16, expr32);                                                            \
         else                                                                                       \
             TILE_1(float, float, expr32);                                                          \
     }                                                                                              \
@@ -91,12 +104,14 @@ static inline __attribute__((always_inline)) int32_t tile_to_i32(double x)
     {                                                                                              \
         if (t->dtype == MTF_F64)                                                                   \
             TILE_2(double, double, expr64);                                                        \
+        else if (t->dtype == MTF_BF16)                                                             \
+            TILE_2(bf16, bf16, expr32);                                                            \
         else                                                                                       \
             TILE_2(float, float, expr32);                                                          \
     }                                                                                              \
     TILE_VARIANTS(name)
 
-/* One expression that serves all numbers; `T` in it is the type. */
+/* One expression for all floating-point types, one for integers. */
 #define TILE_NUMBER_1(name, expr_f, expr_i)                                                        \
     TILE_BODY(name)                                                                                \
     {                                                                                              \
@@ -104,6 +119,8 @@ static inline __attribute__((always_inline)) int32_t tile_to_i32(double x)
             TILE_1(double, double, expr_f);                                                        \
         else if (t->dtype == MTF_F32)                                                              \
             TILE_1(float, float, expr_f);                                                          \
+        else if (t->dtype == MTF_BF16)                                                             \
+            TILE_1(bf16, bf16, expr_f);                                                            \
         else                                                                                       \
             TILE_1(int32_t, int32_t, expr_i);                                                      \
     }                                                                                              \
@@ -116,6 +133,8 @@ static inline __attribute__((always_inline)) int32_t tile_to_i32(double x)
             TILE_2(double, double, expr_f);                                                        \
         else if (t->dtype == MTF_F32)                                                              \
             TILE_2(float, float, expr_f);                                                          \
+        else if (t->dtype == MTF_BF16)                                                             \
+            TILE_2(bf16, bf16, expr_f);                                                            \
         else                                                                                       \
             TILE_2(int32_t, int32_t, expr_i);                                                      \
     }                                                                                              \
@@ -124,7 +143,7 @@ static inline __attribute__((always_inline)) int32_t tile_to_i32(double x)
 /* Shapes of elementwise rows. unary: as the operand, which must be of a type in `types` (bits
  * 1 << dtype). nary: operands broadcast by name; all operands from `first` on have one type. */
 enum {
-    TYPES_FLOAT = 1 << MTF_F32 | 1 << MTF_F64,
+    TYPES_FLOAT = 1 << MTF_F32 | 1 << MTF_F64 | 1 << MTF_BF16,
     TYPES_NUMBER = TYPES_FLOAT | 1 << MTF_I32,
     TYPES_BOOL = 1 << MTF_BOOL,
     TYPES_ANY = TYPES_NUMBER | TYPES_BOOL,
@@ -143,10 +162,20 @@ mtf_shape tile_broadcast(const mtf_shape *a, const mtf_shape *b);
 /* dy summed to the shape of x, for the gradient of a broadcast operand. */
 mtf_tensor *tile_reduce_to(mtf_tensor *dy, const mtf_tensor *x);
 
-/* Operands of samples: placeholders whose name tells the tests what to feed. */
+/* The floating-point type that samples are built of: f64, where the tests asked for no other. */
+mtf_dtype sample_float(void);
+void sample_use_float(mtf_dtype type);
+
+/* Real operands of the next samples are fn of their placeholders, so that a sample can be a part of
+ * a larger graph; NULL: the placeholders themselves. */
+typedef mtf_tensor *sample_wrap(void *context, mtf_tensor *placeholder);
+void sample_use_wrap(sample_wrap *fn, void *context);
+
+/* Operands of samples: f64 placeholders whose name tells the tests what to feed, as sample_float().
+ */
 mtf_tensor *sample_normal(mtf_graph *g, mtf_shape s);   /* normal(0, 1) */
 mtf_tensor *sample_positive(mtf_graph *g, mtf_shape s); /* in [0.5, 2) */
-mtf_tensor *sample_ties(mtf_graph *g, mtf_shape s);     /* f64 with few distinct values */
+mtf_tensor *sample_ties(mtf_graph *g, mtf_shape s);     /* few distinct values */
 mtf_tensor *sample_integers(mtf_graph *g, mtf_shape s); /* i32 in [-2, 7] */
 mtf_tensor *sample_flags(mtf_graph *g, mtf_shape s);    /* bool */
 

@@ -80,6 +80,13 @@ static bool infer(mtf_graph *g, mtf_node *n)
 #define NAME(x)  x##_i32
 #include "ops/top_k_body.inc"
 
+#define T        bf16
+#define SEEN     float
+#define LOAD(v)  bf16_to_f32(v)
+#define STORE(v) bf16_from_f32(v)
+#define NAME(x)  x##_bf16
+#include "ops/top_k_body.inc"
+
 /* ---- kernels ---- */
 
 /* Rows of the operand that begin at each index of the other dims: [outer, n, inner]. */
@@ -132,6 +139,9 @@ static void kernel(const kernel_args *k, int64_t begin, int64_t end)
             break;
         case MTF_F32:
             CHOOSE(float, f32);
+            break;
+        case MTF_BF16:
+            CHOOSE(bf16, bf16);
             break;
         default:
             CHOOSE(int32_t, i32);

@@ -6,6 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/element.h"
 #include "base/fault.h"
 #include "train/files.h"
 
@@ -39,7 +40,8 @@ static const value *value_of(const mtf_session *s, const mtf_tensor *variable)
 
 static safetensors_tensor describe(const mtf_tensor *t)
 {
-    safetensors_tensor d = {.name = t->node->name, .dtype = t->dtype, .rank = t->shape.rank};
+    safetensors_tensor d = {
+        .name = t->node->name, .dtype = graph_master_type(t), .rank = t->shape.rank};
     for (int i = 0; i < d.rank; i++)
         d.extents[i] = t->shape.dim[i].size;
     return d;
@@ -58,9 +60,7 @@ static mtf_status create(const checkpoint *c, const char *path, safetensors **ou
 static bool all_finite(mtf_dtype type, const void *data, int64_t n)
 {
     for (int64_t i = 0; i < n; i++)
-        if (type == MTF_F32 ? !isfinite(((const float *)data)[i])
-                            : type == MTF_F64 && !isfinite(((const double *)data)[i]))
-            return false;
+        if (!isfinite(element_get(data, type, i))) return false;
     return true;
 }
 
@@ -76,20 +76,32 @@ static mtf_status check_finite(const mtf_tensor *t, const void *data, int64_t n,
                    t->node->name);
 }
 
+/* n elements of one type as another's, in memory of their own. */
+static void *converted(void *data, mtf_dtype from, mtf_dtype to, int64_t n)
+{
+    if (from == to) return data;
+    void *out = mem_alloc((size_t)(n * mtf_dtype_size(to)));
+    for (int64_t i = 0; i < n; i++)
+        element_put(out, to, i, element_get(data, from, i));
+    mem_free(data);
+    return out;
+}
+
 /* Every process takes part in the exchange even after its disk has failed. */
 static mtf_status write_variable(mtf_session *s, const mtf_tensor *t, safetensors *file,
                                  mtf_status before, mtf_err *err)
 {
     const ranges r = ranges_of(s, mtf_shape_size(&t->shape));
     const int me = session_process(s);
-    const int64_t size = mtf_dtype_size(t->dtype), n = (r.hi[me] - r.lo[me]) * size;
-    char *data = mem_alloc((size_t)n);
+    const int64_t n = r.hi[me] - r.lo[me], size = mtf_dtype_size(graph_master_type(t));
+    void *data = mem_alloc((size_t)(n * mtf_dtype_size(t->dtype)));
     blocks_gather(s, value_of(s, t), r.lo, r.hi, data);
     mtf_status st = before;
-    if (st == MTF_OK) st = check_finite(t, data, n / size, err);
+    if (st == MTF_OK) st = check_finite(t, data, n, err);
+    data = converted(data, t->dtype, graph_master_type(t), n);
     if (st == MTF_OK && n > 0)
         st = safetensors_write(file, safetensors_find(file, t->node->name), r.lo[me] * size, data,
-                               n, err);
+                               n * size, err);
     mem_free(data);
     mem_free(r.lo);
     return st;
@@ -149,7 +161,7 @@ static mtf_status check_tensor(const checkpoint *c, const mtf_tensor *t, const s
 {
     TRY(find_tensor(c, t, file, index, err));
     const safetensors_tensor *f = safetensors_at(file, *index);
-    bool same = f->rank == t->shape.rank && f->dtype == t->dtype;
+    bool same = f->rank == t->shape.rank && f->dtype == graph_master_type(t);
     for (int i = 0; same && i < f->rank; i++)
         same = f->extents[i] == t->shape.dim[i].size;
     if (same) return MTF_OK;
@@ -159,7 +171,7 @@ static mtf_status check_tensor(const checkpoint *c, const mtf_tensor *t, const s
     return err_set(err, MTF_INVALID,
                    "tensor '%s' of the checkpoint is %s%s; the configuration asks for %s%s",
                    t->node->name, mtf_dtype_name(f->dtype), shape_text(&shape),
-                   mtf_dtype_name(t->dtype), shape_text(&t->shape));
+                   mtf_dtype_name(graph_master_type(t)), shape_text(&t->shape));
 }
 
 static mtf_status check_extra(const checkpoint *c, const safetensors *file, mtf_err *err)
@@ -183,10 +195,12 @@ static mtf_status read_variable(mtf_session *s, const mtf_tensor *t, int index,
 {
     const ranges r = ranges_of(s, mtf_shape_size(&t->shape));
     const int me = session_process(s);
-    const int64_t size = mtf_dtype_size(t->dtype), n = (r.hi[me] - r.lo[me]) * size;
-    char *data = mem_zalloc((size_t)n);
+    const int64_t n = r.hi[me] - r.lo[me], size = mtf_dtype_size(graph_master_type(t));
+    void *data = mem_zalloc((size_t)(n * size));
     mtf_status st = before;
-    if (st == MTF_OK && n > 0) st = safetensors_read(file, index, r.lo[me] * size, data, n, err);
+    if (st == MTF_OK && n > 0)
+        st = safetensors_read(file, index, r.lo[me] * size, data, n * size, err);
+    data = converted(data, graph_master_type(t), t->dtype, n);
     blocks_scatter(s, value_of(s, t), r.lo, r.hi, data);
     mem_free(data);
     mem_free(r.lo);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Checkpoints: all variables of a session in one safetensors file, with no trace of a layout.
+ * Checkpoints: all variables of a session in one safetensors file, each in its master type, with no
+ * trace of a layout.
  *
  * For writing, every tensor is cut evenly along its flat index, one range per process, and each
  * process writes its ranges; reading is the reverse. A file appears under its name only when it is
@@ -25,7 +26,8 @@ typedef struct checkpoint {
 mtf_status checkpoint_write(mtf_session *s, const checkpoint *c, const char *path, mtf_err *err);
 
 /* Reads all `c->variables` into the session. MTF_INVALID where one is missing or has another shape
- * or type, and, with `exact`, where the file holds a tensor that is not asked for. */
+ * or type than its master type, and, with `exact`, where the file holds a tensor that is not asked
+ * for. */
 mtf_status checkpoint_read(mtf_session *s, const checkpoint *c, const safetensors *file, bool exact,
                            mtf_err *err);
 

@@ -32,6 +32,43 @@ mtf_status config_set(config *c, const char *assignment, mtf_err *err)
     return status;
 }
 
+static int kept_dtype(const config_train *t, int given)
+{
+    if (given != CONFIG_AUTO) return given;
+    return t->dtype == CONFIG_BF16 ? CONFIG_F32 : t->dtype;
+}
+
+int config_stored_dtype(const config_train *t)
+{
+    return kept_dtype(t, t->stored_dtype);
+}
+
+int config_master_dtype(const config_train *t)
+{
+    return kept_dtype(t, t->master_dtype);
+}
+
+/* f64 does not mix: it is for comparisons. A checkpoint that holds less than the run had would make
+ * a resumed run another one. */
+static mtf_status check_types(const config_train *t, mtf_err *err)
+{
+    static const char *const names[] = {
+        [CONFIG_F32] = "f32", [CONFIG_F64] = "f64", [CONFIG_BF16] = "bf16"};
+    const int stored = config_stored_dtype(t), master = config_master_dtype(t);
+    const int wide = (t->dtype == CONFIG_F64) + (stored == CONFIG_F64) + (master == CONFIG_F64);
+    if (wide != 0 && wide != 3)
+        return err_set(err, MTF_INVALID,
+                       "train.dtype is %s, train.stored_dtype %s and train.master_dtype %s: f64 "
+                       "does not mix with other types; set all or none of them to f64",
+                       names[t->dtype], names[stored], names[master]);
+    if (stored == CONFIG_F32 && master == CONFIG_BF16)
+        return err_set(err, MTF_INVALID,
+                       "train.master_dtype is bf16 and train.stored_dtype is f32: a checkpoint "
+                       "would lose half of every weight; raise train.master_dtype to f32 or lower "
+                       "train.stored_dtype to bf16");
+    return MTF_OK;
+}
+
 mtf_status config_check(const config *c, mtf_err *err)
 {
     const config_train *t = &c->train;
@@ -40,6 +77,7 @@ mtf_status config_check(const config *c, mtf_err *err)
                        "train.microbatches is %lld and train.batch is %lld: every microbatch needs "
                        "a sequence; lower microbatches or raise batch",
                        (long long)t->microbatches, (long long)t->batch);
+    TRY(check_types(t, err));
     if (t->min_learning_rate > t->learning_rate) {
         char lo[NUMBER_TEXT], hi[NUMBER_TEXT];
         number_format_real(t->min_learning_rate, lo);

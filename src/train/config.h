@@ -24,7 +24,8 @@ enum {
     CONFIG_ADAFACTOR,
 };
 enum { CONFIG_POW, CONFIG_BY_BETA2 }; /* adafactor.decay */
-enum { CONFIG_F32, CONFIG_F64 };      /* train.dtype */
+/* train.dtype, and the last only of train.stored_dtype and train.master_dtype */
+enum { CONFIG_F32, CONFIG_F64, CONFIG_BF16, CONFIG_AUTO };
 
 /* A row with this flag does not change the numbers of a run: it may differ on a resume. */
 enum { CONFIG_FREE = 1 };
@@ -47,7 +48,7 @@ typedef struct config_data {
 typedef struct config_train {
     int64_t steps, batch, microbatches, warmup_steps, seed, eval_every, checkpoint_every;
     int64_t schedule_offset;
-    int optimizer, dtype;
+    int optimizer, dtype, stored_dtype, master_dtype;
     char *schedule, *schedule_rules, *exclude_from_weight_decay;
     double learning_rate, min_learning_rate, clip_value, clip_variable_norm, clip_norm;
     double momentum, beta1, beta2, epsilon, weight_decay, ema_decay, label_smoothing, z_loss;
@@ -92,6 +93,10 @@ mtf_status config_set(config *c, const char *assignment, mtf_err *err);
 
 /* Checks what involves several keys and needs no corpus. MTF_INVALID names keys and values. */
 mtf_status config_check(const config *c, mtf_err *err);
+
+/* What the keys mean: CONFIG_F32, CONFIG_F64 or CONFIG_BF16. */
+int config_stored_dtype(const config_train *t);
+int config_master_dtype(const config_train *t);
 
 /* All keys as YAML that config_parse reads back exactly; free with mem_free. */
 char *config_text(const config *c);

@@ -16,7 +16,13 @@ static const char *const optimizers[] = {[CONFIG_SGD] = "sgd",
                                          [CONFIG_ADAFACTOR] = "adafactor",
                                          NULL};
 static const char *const decays[] = {[CONFIG_POW] = "pow", [CONFIG_BY_BETA2] = "adam", NULL};
-static const char *const dtypes[] = {[CONFIG_F32] = "f32", [CONFIG_F64] = "f64", NULL};
+static const char *const dtypes[] = {
+    [CONFIG_F32] = "f32", [CONFIG_F64] = "f64", [CONFIG_BF16] = "bf16", NULL};
+static const char *const kept_dtypes[] = {[CONFIG_F32] = "f32",
+                                          [CONFIG_F64] = "f64",
+                                          [CONFIG_BF16] = "bf16",
+                                          [CONFIG_AUTO] = "auto",
+                                          NULL};
 
 #define AT(place) .offset = offsetof(config, place)
 
@@ -290,7 +296,19 @@ static const option_row rows[] = {
      .type = OPTION_CHOICE,
      .names = dtypes,
      .standard = "f32",
-     .help = "numbers to compute with"},
+     .help = "numbers to compute with; bf16 with sums in f32"},
+    {.key = "train.stored_dtype",
+     AT(train.stored_dtype),
+     .type = OPTION_CHOICE,
+     .names = kept_dtypes,
+     .standard = "auto",
+     .help = "what processors hold of weights; auto: f32 for bf16, else train.dtype"},
+    {.key = "train.master_dtype",
+     AT(train.master_dtype),
+     .type = OPTION_CHOICE,
+     .names = kept_dtypes,
+     .standard = "auto",
+     .help = "what checkpoints hold of weights; auto: f32 for bf16, else train.dtype"},
     {.key = "adafactor.multiply_by_parameter_scale",
      AT(adafactor.multiply_by_parameter_scale),
      .type = OPTION_BOOL,

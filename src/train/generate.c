@@ -81,9 +81,8 @@ static mtf_status next_token(generator *g, int64_t index, mtf_err *err)
     TRY(mtf_run(m->session, m->predict.program, 1, &feed, &g->logits, NULL, err));
     const int64_t n = g->r->tokenizer->vocab, row = (have - 1) * m->vocab;
     for (int64_t i = 0; i < n; i++) {
-        const double logit = m->config->train.dtype == CONFIG_F64
-                                 ? ((const double *)g->logits)[row + i]
-                                 : (double)((const float *)g->logits)[row + i];
+        const double logit = m->dtype == MTF_F64 ? ((const double *)g->logits)[row + i]
+                                                 : (double)((const float *)g->logits)[row + i];
         if (!isfinite(logit)) return err_set(err, MTF_FAILED, "generation: a logit is not finite");
         g->c[i] = (candidate){logit, (int32_t)i};
     }

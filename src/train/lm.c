@@ -25,7 +25,8 @@ static void make_variables(lm *m)
         .activation = c->activation == CONFIG_GELU ? MTF_GELU : MTF_RELU,
         .tied = c->tied,
         .recompute = c->recompute,
-        .dtype = m->dtype};
+        .dtype = m->types.activation,
+        .variables = &m->types};
     m->transformer = mtf_transformer_variables(m->graph, &o);
     if (!m->transformer) return;
     m->nvariables = m->transformer->nvariables;
@@ -147,7 +148,7 @@ static mtf_status build_micro(lm *m, const accumulators *a, lm_batch *b, int64_t
     if (mtf_gradients(t.loss_sum, n, m->variables, d) != MTF_OK)
         return mtf_graph_status(m->graph, err);
     for (int i = 0; i < n; i++)
-        updates[i] = mtf_assign(a->gradient[i], mtf_add(a->gradient[i], d[i]));
+        updates[i] = mtf_assign(a->gradient[i], mtf_add(a->gradient[i], mtf_cast(d[i], m->dtype)));
     updates[n] = mtf_assign(a->loss_sum, mtf_add(a->loss_sum, t.loss_sum));
     updates[n + 1] = mtf_assign(a->count, mtf_add(a->count, t.count));
     return compile(m, "microbatch", 0, NULL, n + 2, updates, &b->program, err);
@@ -201,7 +202,8 @@ static mtf_status build_programs(lm *m, unsigned parts, mtf_err *err)
     }
     if (parts & LM_PREDICT) {
         const mtf_transformer_tensors t = apply(m, &m->predict, 1, 1, false);
-        TRY(compile(m, "predict", 1, &t.logits, 0, NULL, &m->predict.program, err));
+        mtf_tensor *logits = mtf_cast(t.logits, m->dtype);
+        TRY(compile(m, "predict", 1, &logits, 0, NULL, &m->predict.program, err));
     }
     m->initial = mtf_compile_initial(m->graph, m->mesh, m->layout, err);
     return m->initial ? MTF_OK : MTF_INVALID;
@@ -230,13 +232,28 @@ static mtf_status build(lm *m, const lm_request *r, mtf_err *warning, mtf_err *e
     return mtf_layout_check_dims(m->layout, m->graph, r->strict, warning, err);
 }
 
+static const mtf_dtype dtypes[] = {
+    [CONFIG_F32] = MTF_F32, [CONFIG_F64] = MTF_F64, [CONFIG_BF16] = MTF_BF16};
+
+static mtf_variable_types all_of(int dtype)
+{
+    return (mtf_variable_types){dtypes[dtype], dtypes[dtype], dtypes[dtype]};
+}
+
+static mtf_variable_types types_of(const config_train *c)
+{
+    return (mtf_variable_types){.master = dtypes[config_master_dtype(c)],
+                                .stored = dtypes[config_stored_dtype(c)],
+                                .activation = dtypes[c->dtype]};
+}
+
 mtf_status lm_open(const config *c, const lm_request *r, lm **out, mtf_err *warning, mtf_err *err)
 {
     lm *m = mem_zalloc(sizeof *m);
-    const int dtype = r->dtype >= 0 ? r->dtype : c->train.dtype;
     m->config = c;
     m->vocab = r->vocab;
-    m->dtype = dtype == CONFIG_F64 ? MTF_F64 : MTF_F32;
+    m->types = r->dtype >= 0 ? all_of(r->dtype) : types_of(&c->train);
+    m->dtype = mtf_dtype_of_sums(m->types.activation);
     m->mem = arena_new();
     const mtf_status st = build(m, r, warning, err);
     if (st != MTF_OK) lm_close(&m);

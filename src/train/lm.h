@@ -36,7 +36,9 @@ typedef struct lm {
     lm_batch predict;   /* one sequence; fetches logits [batch length vocab] */
     lm_batch gradients; /* the whole batch; fetches loss_sum, count and every gradient of loss_sum
                            in the order of `variables` */
-    mtf_dtype dtype;
+    mtf_variable_types types; /* of the trainable variables */
+    mtf_dtype dtype; /* of loss, count, fetched logits, accumulators and the scalars of a step: that
+                        of activations, but f32 for bf16 */
     mtf_optimizer *optimizer; /* NULL unless LM_TRAIN */
     mtf_transformer *transformer;
     int nvariables; /* trainable */
@@ -56,7 +58,7 @@ typedef struct lm_request {
     int64_t vocab;
     bool strict;
     const char *mesh, *layout; /* NULL: the configuration's */
-    int dtype;                 /* CONFIG_F32 or CONFIG_F64; -1: the configuration's */
+    int dtype;                 /* of everything; -1: the configuration's */
 } lm_request;
 
 /* Builds graph and programs; allocates nothing large. MTF_INVALID for what the graph, the mesh, the

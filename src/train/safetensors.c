@@ -13,8 +13,11 @@
 #include "train/files.h"
 #include "train/safetensors_internal.h"
 
-static const char *const dtype_names[MTF_NUM_DTYPES] = {
-    [MTF_F32] = "F32", [MTF_F64] = "F64", [MTF_I32] = "I32", [MTF_BOOL] = "BOOL"};
+static const char *const dtype_names[MTF_NUM_DTYPES] = {[MTF_F32] = "F32",
+                                                        [MTF_F64] = "F64",
+                                                        [MTF_I32] = "I32",
+                                                        [MTF_BOOL] = "BOOL",
+                                                        [MTF_BF16] = "BF16"};
 
 const char *safetensors_dtype_name(mtf_dtype t)
 {

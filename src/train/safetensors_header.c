@@ -38,7 +38,7 @@ static mtf_status parse_dtype(const safetensors *s, safetensors_tensor *t, const
         }
     }
     char shown[32];
-    return wrong(s, t->name, err, "has dtype '%s'; only F32, F64, I32 and BOOL can be read",
+    return wrong(s, t->name, err, "has dtype '%s'; only F32, F64, BF16, I32 and BOOL can be read",
                  utf8_quote(text, shown, sizeof shown));
 }
 

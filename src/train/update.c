@@ -62,7 +62,9 @@ int update_build(lm *m, mtf_tensor *count, mtf_tensor *const *gradients, mtf_ten
     mtf_tensor *one = mtf_constant(m->graph, 1.0, MTF_SCALAR, m->dtype);
     mtf_tensor *share = mtf_reciprocal(mtf_maximum(count, one));
     mtf_tensor **mean = arena_alloc(m->mem, sizeof *mean * (size_t)m->nvariables);
-    *norm = mtf_clip_gradients(m->nvariables, gradients, share, &clip, mean);
+    for (int i = 0; i < m->nvariables; i++) /* of weights in bf16 as well */
+        mean[i] = mtf_cast(gradients[i], m->dtype);
+    *norm = mtf_clip_gradients(m->nvariables, mean, share, &clip, mean);
     const int n = mtf_optimizer_updates(m->optimizer, mean, updates);
     mtf_scope_pop(m->graph);
     return n;

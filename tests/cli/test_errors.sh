@@ -92,6 +92,9 @@ train 2 --set train.optimizer=adan
 train 2 --set model.tied=perhaps
 train 2 --set train.microbatches=7
 train 2 --set train.min_learning_rate=1
+train 2 --set train.dtype=f16
+train 2 --set train.stored_dtype=f64
+train 2 --set train.dtype=bf16 --set train.master_dtype=bf16
 train 2 --set model.vocab=3
 train 2 --set data.train=
 train 2 --set train.schedule=cosin

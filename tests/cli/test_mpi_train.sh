@@ -69,6 +69,7 @@ gone() { # CODE: the job and its ranks have ended within ten seconds, with that 
 for family in openmpi mpich; do
     have $family || continue
     compare $family 2 "all:2" "batch:all"
+    compare $family 2 "all:2" "d_model:all" --set train.dtype=bf16
     [ $family = openmpi ] && compare openmpi 4 "rows:2;cols:2" "$paper" --set train.optimizer=adam \
         --set train.microbatches=2
 

@@ -68,6 +68,21 @@ static void members_and_orders(void **state)
     assert_true(groups_checked > 10000);
 }
 
+/* Reference 1.4: mesh r:2, c:4 over r is {0, 4} .. {3, 7}, over c {0, 1, 2, 3} and {4, 5, 6, 7}. */
+static void rows_and_columns(void **state)
+{
+    (void)state;
+    const comm_mesh m = {.naxes = 2, .size = {2, 4}};
+    const groups over_r = groups_over(&m, (comm_axes){.n = 1, .axis = {0}});
+    const groups over_c = groups_over(&m, (comm_axes){.n = 1, .axis = {1}});
+    for (int p = 0; p < 8; p++) {
+        assert_int_equal(group_base(&over_r, p), p % 4);
+        assert_int_equal(group_at_index(&over_r, p % 4, p / 4), p);
+        assert_int_equal(group_base(&over_c, p), p / 4 * 4);
+        assert_int_equal(group_at_index(&over_c, p / 4 * 4, p % 4), p);
+    }
+}
+
 static void blocks_cover_without_overlap(void **state)
 {
     (void)state;
@@ -117,6 +132,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(members_and_orders),
+        cmocka_unit_test(rows_and_columns),
         cmocka_unit_test(blocks_cover_without_overlap),
         cmocka_unit_test(pieces_pack_and_unpack),
     };

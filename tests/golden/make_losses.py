@@ -12,34 +12,15 @@ elements of the loss. All cases stand one after another:
   logits_gradient   of the sum of weights times loss
   targets_gradient  likewise; zeros for indices"""
 
-import math
-import os
-
 import torch
 from torch.nn import functional
 
-from make_transformer import write_safetensors
+from random_cases import Draws, write_cases
 
 INDICES, PROBABILITIES, SIGMOID = range(3)
 COUNTS = {INDICES: 60, PROBABILITIES: 50, SIGMOID: 40}
 COLUMNS = ["kind", "rank", "size0", "size1", "size2", "classes", "smoothing", "z_loss"]
-gen = torch.Generator().manual_seed(30)
-
-
-def uniform(low, high):
-    return low + (high - low) * torch.rand((), generator=gen, dtype=torch.float64).item()
-
-
-def log_uniform(low, high):
-    return math.exp(uniform(math.log(low), math.log(high)))
-
-
-def integer(low, high):
-    return int(torch.randint(low, high + 1, (), generator=gen).item())
-
-
-def normal(shape):
-    return torch.randn(shape, generator=gen, dtype=torch.float64)
+draw = Draws(30)
 
 
 def softmax_loss(c, logits, targets):
@@ -54,26 +35,27 @@ def softmax_loss(c, logits, targets):
 
 def make_case(kind):
     c = dict.fromkeys(COLUMNS, 0)
-    rank = integer(1, 3)
-    shape = [integer(1, [40, 12, 7][rank - 1]) for _ in range(rank)]
-    c.update(kind=kind, rank=rank, classes=integer(0, rank - 1))
+    rank = draw.integer(1, 3)
+    shape = [draw.integer(1, [40, 12, 7][rank - 1]) for _ in range(rank)]
+    c.update(kind=kind, rank=rank, classes=draw.integer(0, rank - 1))
     for d, size in enumerate(shape):
         c[f"size{d}"] = size
     if kind != SIGMOID:
-        c.update(smoothing=integer(0, 1) * uniform(0, 1), z_loss=integer(0, 1) * log_uniform(1e-4, 1))
+        c.update(smoothing=draw.integer(0, 1) * draw.uniform(0, 1),
+                 z_loss=draw.integer(0, 1) * draw.log_uniform(1e-4, 1))
     rest = [size for d, size in enumerate(shape) if d != c["classes"]]
-    logits = (normal(shape) * log_uniform(0.1, 30)).requires_grad_()
+    logits = (draw.normal(*shape) * draw.log_uniform(0.1, 30)).requires_grad_()
     if kind == INDICES:
-        targets = torch.randint(0, shape[c["classes"]], rest, generator=gen)
-    elif integer(0, 1):  # those of a distribution, or any numbers
-        targets = torch.softmax(normal(shape), c["classes"]).requires_grad_()
+        targets = torch.randint(0, shape[c["classes"]], rest, generator=draw.gen)
+    elif draw.integer(0, 1):  # those of a distribution, or any numbers
+        targets = torch.softmax(draw.normal(*shape), c["classes"]).requires_grad_()
     else:
-        targets = normal(shape).requires_grad_()
+        targets = draw.normal(*shape).requires_grad_()
     if kind == SIGMOID:
         loss = functional.binary_cross_entropy_with_logits(logits, targets, reduction="none")
     else:
         loss = softmax_loss(c, logits, targets).reshape(rest)
-    weights = normal(loss.shape)
+    weights = draw.normal(*loss.shape)
     (loss * weights).sum().backward()
     by_targets = torch.zeros(targets.shape) if kind == INDICES else targets.grad
     return c, [t.detach().double() for t in (logits, targets, weights, loss, logits.grad, by_targets)]
@@ -81,14 +63,9 @@ def make_case(kind):
 
 def main():
     cases = [make_case(kind) for kind, n in COUNTS.items() for _ in range(n)]
-    out = {"table": torch.tensor([[c[name] for name in COLUMNS] for c, _ in cases],
-                                 dtype=torch.float64)}
-    for i, name in enumerate(["logits", "targets", "weights", "loss", "logits_gradient",
-                              "targets_gradient"]):
-        out[name] = torch.cat([tensors[i].reshape(-1) for _, tensors in cases])
-    path = os.path.join(os.path.dirname(os.path.abspath(__file__)), "losses.safetensors")
-    write_safetensors(path, out)
-    print(f"{len(cases)} cases, {os.path.getsize(path)} bytes")
+    names = ["logits", "targets", "weights", "loss", "logits_gradient", "targets_gradient"]
+    write_cases("losses.safetensors", COLUMNS, [c for c, _ in cases],
+                {name: [tensors[i] for _, tensors in cases] for i, name in enumerate(names)})
 
 
 if __name__ == "__main__":

@@ -13,11 +13,10 @@ wherever both apply. Nothing is shared with the C code.
   after      the weights behind the last step"""
 
 import math
-import os
 
 import torch
 
-from make_transformer import write_safetensors
+from random_cases import Draws, write_cases
 
 SGD, MOMENTUM, NESTEROV, ADAM, ADAMW, ADAFACTOR = range(6)
 COUNTS = {SGD: 12, MOMENTUM: 20, NESTEROV: 20, ADAM: 30, ADAMW: 28, ADAFACTOR: 60}
@@ -25,23 +24,7 @@ COLUMNS = ["kind", "steps", "rank", "size0", "size1", "size2", "size3", "rate", 
            "beta2", "epsilon", "uncorrected", "weight_decay", "scale", "factored", "decay_adam",
            "exponent", "decay_beta2", "offset", "mean", "threshold", "epsilon1", "epsilon2",
            "min_dim", "stacked"]
-gen = torch.Generator().manual_seed(20)
-
-
-def uniform(low, high):
-    return low + (high - low) * torch.rand((), generator=gen, dtype=torch.float64).item()
-
-
-def log_uniform(low, high):
-    return math.exp(uniform(math.log(low), math.log(high)))
-
-
-def integer(low, high):
-    return int(torch.randint(low, high + 1, (), generator=gen).item())
-
-
-def normal(*shape):
-    return torch.randn(shape, generator=gen, dtype=torch.float64)
+draw = Draws(20)
 
 
 # ---- definitions ----
@@ -141,51 +124,51 @@ def solve(c, w, gradients):
 
 def options(kind):
     c = dict.fromkeys(COLUMNS, 0)
-    c.update(kind=kind, steps=integer(1, 5), rate=log_uniform(1e-3, 0.3))
+    c.update(kind=kind, steps=draw.integer(1, 5), rate=draw.log_uniform(1e-3, 0.3))
     if kind in (MOMENTUM, NESTEROV):
-        c["momentum"] = uniform(0.1, 0.99)
+        c["momentum"] = draw.uniform(0.1, 0.99)
     if kind in (ADAM, ADAMW):
-        c.update(beta1=uniform(0, 0.99), beta2=uniform(0.5, 0.9999), epsilon=log_uniform(1e-8, 1e-2),
-                 uncorrected=integer(0, 1) * integer(0, 1))
+        c.update(beta1=draw.uniform(0, 0.99), beta2=draw.uniform(0.5, 0.9999),
+                 epsilon=draw.log_uniform(1e-8, 1e-2),
+                 uncorrected=draw.integer(0, 1) * draw.integer(0, 1))
     if kind == ADAMW:
-        c["weight_decay"] = log_uniform(1e-3, 0.5)
+        c["weight_decay"] = draw.log_uniform(1e-3, 0.5)
     if kind == ADAFACTOR:
         c.update(scale=1, factored=1, exponent=0.8, threshold=1.0, epsilon1=1e-30, epsilon2=1e-3,
                  min_dim=2, decay_beta2=0.999)
-        if integer(0, 3) > 0:  # any of the options
-            c.update(scale=integer(0, 1), factored=int(integer(0, 3) > 0),
-                     decay_adam=integer(0, 1), exponent=uniform(0.3, 1.2),
-                     decay_beta2=uniform(0.5, 0.999), offset=integer(0, 1) * integer(0, 3),
-                     mean=integer(0, 1) * uniform(0.1, 0.9), threshold=integer(0, 2) * 0.4,
-                     epsilon1=log_uniform(1e-30, 1e-3), epsilon2=log_uniform(1e-3, 1),
-                     min_dim=integer(1, 4))
+        if draw.integer(0, 3) > 0:  # any of the options
+            c.update(scale=draw.integer(0, 1), factored=int(draw.integer(0, 3) > 0),
+                     decay_adam=draw.integer(0, 1), exponent=draw.uniform(0.3, 1.2),
+                     decay_beta2=draw.uniform(0.5, 0.999),
+                     offset=draw.integer(0, 1) * draw.integer(0, 3),
+                     mean=draw.integer(0, 1) * draw.uniform(0.1, 0.9),
+                     threshold=draw.integer(0, 2) * 0.4,
+                     epsilon1=draw.log_uniform(1e-30, 1e-3), epsilon2=draw.log_uniform(1e-3, 1),
+                     min_dim=draw.integer(1, 4))
     return c
 
 
 def make_case(kind, plain_shape):
     c = options(kind)
-    rank = integer(1, 2) if plain_shape else integer(0, 4)
-    shape = [integer(1, [30, 30, 9, 5, 4][rank]) for _ in range(rank)]
+    rank = draw.integer(1, 2) if plain_shape else draw.integer(0, 4)
+    shape = [draw.integer(1, [30, 30, 9, 5, 4][rank]) for _ in range(rank)]
     c["rank"] = rank
     for d, size in enumerate(shape):
         c[f"size{d}"] = size
-    if kind == ADAFACTOR and integer(0, 2) == 0 and rank > 0 and not plain_shape:
-        c["stacked"] = integer(1, 2 ** rank - 1)
-    w = normal(*shape) * log_uniform(1e-3, 3)
-    gradients = normal(c["steps"], *shape) * log_uniform(1e-3, 3)
+    if kind == ADAFACTOR and draw.integer(0, 2) == 0 and rank > 0 and not plain_shape:
+        c["stacked"] = draw.integer(1, 2 ** rank - 1)
+    w = draw.normal(*shape) * draw.log_uniform(1e-3, 3)
+    gradients = draw.normal(c["steps"], *shape) * draw.log_uniform(1e-3, 3)
     return c, w, gradients, solve(c, w, gradients)
 
 
 def main():
     cases = [make_case(kind, k % 2 == 0) for kind, n in COUNTS.items() for k in range(n)]
-    flat = lambda i: torch.cat([case[i].reshape(-1) for case in cases])
-    table = torch.tensor([[case[0][name] for name in COLUMNS] for case in cases],
-                         dtype=torch.float64)
-    path = os.path.join(os.path.dirname(os.path.abspath(__file__)), "optimizers.safetensors")
-    write_safetensors(path, {"table": table, "weights": flat(1), "gradients": flat(2),
-                             "after": flat(3)})
+    write_cases("optimizers.safetensors", COLUMNS, [case[0] for case in cases],
+                {name: [case[i] for case in cases]
+                 for i, name in enumerate(["weights", "gradients", "after"], 1)})
     known = sum(by_torch(*case[:3]) is not None for case in cases)
-    print(f"{len(cases)} cases, {known} by torch.optim, {os.path.getsize(path)} bytes")
+    print(f"{known} by torch.optim")
 
 
 if __name__ == "__main__":

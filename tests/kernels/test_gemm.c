@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/bfloat.h"
 #include "base/isa.h"
 #include "base/mem.h"
 #include "base/pool.h"
@@ -36,6 +37,8 @@ static void set(void *x, mtf_dtype t, int64_t i, double value)
         ((float *)x)[i] = (float)value;
     else if (t == MTF_F64)
         ((double *)x)[i] = value;
+    else if (t == MTF_BF16)
+        ((bf16 *)x)[i] = bf16_from_f64(value);
     else
         ((int32_t *)x)[i] = (int32_t)(value * 100);
 }
@@ -43,6 +46,7 @@ static void set(void *x, mtf_dtype t, int64_t i, double value)
 static double get(const void *x, mtf_dtype t, int64_t i)
 {
     if (t == MTF_F32) return (double)((const float *)x)[i];
+    if (t == MTF_BF16) return (double)bf16_to_f32(((const bf16 *)x)[i]);
     return t == MTF_F64 ? ((const double *)x)[i] : (double)((const int32_t *)x)[i];
 }
 
@@ -65,6 +69,12 @@ static int64_t reach(const gemm_desc *d, int operand)
     return n;
 }
 
+/* The type of C. */
+static mtf_dtype result_of(const product *p)
+{
+    return mtf_dtype_of_sums(p->d.dtype);
+}
+
 static void product_fill(product *p)
 {
     p->na = reach(&p->d, 0);
@@ -72,8 +82,8 @@ static void product_fill(product *p)
     p->nc = reach(&p->d, 2);
     p->a = filled(p->d.dtype, p->na);
     p->b = filled(p->d.dtype, p->nb);
-    p->c = filled(p->d.dtype, p->nc);
-    p->want = filled(p->d.dtype, p->nc);
+    p->c = filled(result_of(p), p->nc);
+    p->want = filled(result_of(p), p->nc);
     p->bound = mem_zalloc((size_t)p->nc * sizeof *p->bound);
 }
 
@@ -114,7 +124,7 @@ static void naive(product *p, int i, int64_t a, int64_t b, int64_t c)
         if (d->dtype == MTF_I32)
             ((int32_t *)p->want)[c] = (int32_t)sum;
         else
-            set(p->want, d->dtype, c, sum);
+            set(p->want, result_of(p), c, sum);
         return;
     }
     for (int64_t j = 0; j < dim->n; j++)
@@ -146,7 +156,7 @@ static void run_product(product *p, const gemm *g, pool *threads, int64_t chunk)
     const int workers = pool_threads(threads);
     job j = {.g = g, .p = p, .work = mem_aligned((size_t)(work_stride(g) * workers))};
     memset(j.work, 0x5a, (size_t)(work_stride(g) * workers));
-    memset(p->c, 0xff, (size_t)(p->nc * mtf_dtype_size(p->d.dtype)));
+    memset(p->c, 0xff, (size_t)(p->nc * mtf_dtype_size(result_of(p))));
     pool_for(threads, gemm_grains(g), chunk, run_grains, &j);
     for (int w = 0; w < workers; w++)
         for (int64_t i = gemm_workspace(g); i < work_stride(g); i++)
@@ -175,8 +185,8 @@ static void assert_close(const product *p)
     for (int i = 0; i < p->d.nk; i++)
         k *= p->d.k[i].n;
     for (int64_t i = 0; i < p->nc; i++) {
-        const double error = fabs(get(p->c, p->d.dtype, i) - get(p->want, p->d.dtype, i));
-        const double most = 2 * (double)(k + 1) * epsilon(p->d.dtype) * p->bound[i];
+        const double error = fabs(get(p->c, result_of(p), i) - get(p->want, result_of(p), i));
+        const double most = 2 * (double)(k + 1) * epsilon(result_of(p)) * p->bound[i];
         if (!(error <= most))
             fail_msg("element %lld: error %g, at most %g", (long long)i, error, most);
     }
@@ -210,9 +220,9 @@ static void lay_out(gemm_dim **dims, int n, int operand)
 
 static void random_product(product *p)
 {
-    static const mtf_dtype types[] = {MTF_F32, MTF_F32, MTF_F32, MTF_F64, MTF_I32};
+    static const mtf_dtype types[] = {MTF_F32, MTF_F32, MTF_F32, MTF_F64, MTF_I32, MTF_BF16};
     gemm_desc *d = &p->d;
-    *d = (gemm_desc){.dtype = types[rng(5)]};
+    *d = (gemm_desc){.dtype = types[rng(6)]};
     d->nbatch = (int)rng(3);
     d->nm = (int)rng(4);
     d->nn = (int)rng(4);
@@ -282,18 +292,18 @@ static void uneven_products_do_not_depend_on_the_cut(void **state)
     (void)state;
     static const int64_t sizes[][3] = {{515, 1301, 67}, {2049, 70, 130}, {33, 2000, 300},
                                        {700, 769, 257}, {193, 257, 513}, {1, 3000, 100}};
-    static const mtf_dtype types[] = {MTF_F32, MTF_F64, MTF_I32};
+    static const mtf_dtype types[] = {MTF_F32, MTF_F64, MTF_I32, MTF_BF16};
     pool *two = pool_new(2);
-    for (int i = 0; i < 6 * 3 * 4; i++) {
+    for (int i = 0; i < 6 * 4 * 4; i++) {
         const int64_t m = sizes[i % 6][0], n = sizes[i % 6][1], k = sizes[i % 6][2];
-        const bool ta = i / 18 % 2, tb = i / 36;
-        product p = {.d = {.dtype = types[i / 6 % 3], .nm = 1, .nn = 1, .nk = 1}};
+        const bool ta = i / 24 % 2, tb = i / 48;
+        product p = {.d = {.dtype = types[i / 6 % 4], .nm = 1, .nn = 1, .nk = 1}};
         p.d.m[0] = (gemm_dim){.n = m, .a = ta ? 1 : k, .c = n};
         p.d.n[0] = (gemm_dim){.n = n, .b = tb ? k : 1, .c = 1};
         p.d.k[0] = (gemm_dim){.n = k, .a = ta ? m : 1, .b = tb ? 1 : n};
         product_fill(&p);
         const gemm *g = plan(&p);
-        const size_t bytes = (size_t)(p.nc * mtf_dtype_size(p.d.dtype));
+        const size_t bytes = (size_t)(p.nc * mtf_dtype_size(result_of(&p)));
         run_product(&p, g, NULL, INT64_MAX);
         void *first = mem_alloc(bytes);
         memcpy(first, p.c, bytes);
@@ -320,20 +330,24 @@ static void uneven_products_do_not_depend_on_the_cut(void **state)
 static void transformer_products_run_in_fast_kernels(void **state)
 {
     (void)state;
-    for (int config = 0; config < 2; config++) {
+    for (int k = 0; k < 4; k++) {
+        const int config = k % 2;
+        const mtf_dtype type = k < 2 ? MTF_F32 : MTF_BF16;
         for (int i = 0; i < SHAPES; i++) {
             product p = {.d = shape_desc(i, config)};
+            p.d.dtype = type;
             const gemm *g = plan(&p);
             printf("%c %-10s %-18s grains %3lld work %8lld\n", "LS"[config], shape_name(i),
                    gemm_impl(g), (long long)gemm_grains(g), (long long)gemm_workspace(g));
 #ifdef MTF_HAVE_ONEDNN
             assert_string_not_equal(gemm_impl(g), "own");
 #endif
-            assert_true(gemm_grains(g) >= 4);
+            assert_true(gemm_grains(g) >= (type == MTF_F32 ? 4 : 2));
         }
         /* the same at a size that plain loops can check */
         for (int i = 0; i < SHAPES; i++) {
             product p = {.d = shape_desc(i, 2 + config)};
+            p.d.dtype = type;
             product_fill(&p);
             run_product(&p, plan(&p), NULL, 1);
             naive(&p, 0, 0, 0, 0);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * One result on every instruction set: each elementwise row's tile, and reductions, in f32 and f64
- * with odd lengths. And fast kernels agree with the reference ones. */
+ * One result on every instruction set: each elementwise row's tile, and reductions, in f32, f64 and
+ * bf16 with odd lengths. And fast kernels agree with the reference ones. */
 #include "check.h"
 
 #include <math.h>
@@ -8,13 +8,16 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/bfloat.h"
 #include "base/isa.h"
 #include "base/random.h"
 #include "graph/op.h"
 #include "kernels/table.h"
 #include "support/eval.h"
 
-enum { LONGEST = 1003, SPECIALS = 14 };
+enum { LONGEST = 1003, SPECIALS = 14, FLOATS = 3 };
+
+static const mtf_dtype floats[FLOATS] = {MTF_F32, MTF_F64, MTF_BF16};
 
 static const double specials[SPECIALS] = {0.0,   -0.0,  INFINITY, -INFINITY, 1,      -1,    1e-310,
                                           1e-40, 1e300, -1e300,   88.7,      -103.9, 709.7, 0.5};
@@ -31,6 +34,8 @@ static void fill(void *data, mtf_dtype type, int which)
         if (i < SPECIALS * SPECIALS) z = specials[which % 2 ? i / SPECIALS : i % SPECIALS];
         if (type == MTF_F32)
             ((float *)data)[i] = (float)z;
+        else if (type == MTF_BF16)
+            ((bf16 *)data)[i] = bf16_from_f64(z);
         else if (type == MTF_F64)
             ((double *)data)[i] = z;
         else if (type == MTF_I32)
@@ -42,7 +47,7 @@ static void fill(void *data, mtf_dtype type, int which)
 
 static mtf_dtype as_type(mtf_dtype t, mtf_dtype f)
 {
-    return t == MTF_F32 || t == MTF_F64 ? f : t;
+    return mtf_dtype_is_float(t) ? f : t;
 }
 
 /* Equal bits; all NaN are alike. */
@@ -53,6 +58,9 @@ static bool same(const char *a, const char *b, mtf_dtype type, int64_t i)
     if (type == MTF_F32)
         return isnan(((const float *)(const void *)a)[i]) &&
                isnan(((const float *)(const void *)b)[i]);
+    if (type == MTF_BF16)
+        return isnan(bf16_to_f32(((const bf16 *)(const void *)a)[i])) &&
+               isnan(bf16_to_f32(((const bf16 *)(const void *)b)[i]));
     if (type == MTF_F64)
         return isnan(((const double *)(const void *)a)[i]) &&
                isnan(((const double *)(const void *)b)[i]);
@@ -63,6 +71,32 @@ typedef struct buffers {
     _Alignas(64) char in[TILE_MAX_IN][LONGEST * 8];
     _Alignas(64) char out[ISA_LEVELS][LONGEST * 8];
 } buffers;
+
+/* What `t` computed in bf16 is what f32 gives for the same values, rounded. */
+static void check_rounded(const mtf_node *node, const tile_args *t, buffers *b)
+{
+    static _Alignas(64) float in[TILE_MAX_IN][LONGEST], out[LONGEST];
+    tile_args wide = *t;
+    wide.dtype = MTF_F32;
+    wide.out = out;
+    for (int k = 0; k < node->nin; k++) {
+        if (!mtf_dtype_is_float(node->in[k]->dtype)) continue;
+        wide.in_dtype = MTF_F32;
+        wide.in[k] = in[k];
+        for (int64_t i = 0; i < LONGEST; i++)
+            in[k][i] = bf16_to_f32(((const bf16 *)(const void *)b->in[k])[i]);
+    }
+    node->op->tile(&wide);
+    for (int64_t i = 0; i < t->n; i++) {
+        const bf16 want = bf16_from_f32(out[i]);
+        char both[2][sizeof want];
+        memcpy(both[0], &want, sizeof want);
+        memcpy(both[1], b->out[0] + i * (int64_t)sizeof want, sizeof want);
+        if (!same(both[0], both[1], MTF_BF16, 0))
+            fail_msg("row %s, %lld elements: element %lld in bf16 is not that in f32, rounded",
+                     node->op->name, (long long)t->n, (long long)i);
+    }
+}
 
 /* One node's tile over n elements; bit k of `broadcast` gives operand k the stride 0. */
 static void check_tile(const mtf_node *node, buffers *b, mtf_dtype f, int64_t n, unsigned broadcast)
@@ -90,15 +124,16 @@ static void check_tile(const mtf_node *node, buffers *b, mtf_dtype f, int64_t n,
                          isa_name((isa_level)level));
     }
     isa_set(isa_best());
+    if (f == MTF_BF16 && mtf_dtype_is_float(node->out[0].dtype)) check_rounded(node, &t, b);
 }
 
 static void check_node(const mtf_node *n, buffers *b)
 {
     static const int64_t lengths[] = {1, 7, 37, LONGEST};
-    for (int f = MTF_F32; f <= MTF_F64; f++)
+    for (int f = 0; f < FLOATS; f++)
         for (int l = 0; l < 4; l++)
             for (unsigned broadcast = 0; broadcast < 1u << n->nin; broadcast++)
-                check_tile(n, b, (mtf_dtype)f, lengths[l], broadcast);
+                check_tile(n, b, floats[f], lengths[l], broadcast);
 }
 
 static const mtf_node *node_of(const mtf_graph *g, const op *row)
@@ -176,10 +211,10 @@ static void reductions_have_equal_bits(void **state)
     (void)state;
     const mtf_shape to[] = {MTF_SCALAR,   MTF_SHAPE(a),    MTF_SHAPE(b),
                             MTF_SHAPE(c), MTF_SHAPE(a, b), MTF_SHAPE(c, a)};
-    for (int f = MTF_F32; f <= MTF_F64; f++) {
+    for (int f = 0; f < FLOATS; f++) {
         eval e = eval_open();
-        mtf_tensor *x = make_input(&e, MTF_SHAPE(a, b, c), (mtf_dtype)f);
-        mtf_tensor *y = make_input(&e, MTF_SHAPE(c, a, b), (mtf_dtype)f);
+        mtf_tensor *x = make_input(&e, MTF_SHAPE(a, b, c), floats[f]);
+        mtf_tensor *y = make_input(&e, MTF_SHAPE(c, a, b), floats[f]);
         for (size_t r = 0; r < sizeof reductions / sizeof *reductions; r++)
             for (size_t i = 0; i < sizeof to / sizeof *to; i++) {
                 compare_levels(&e, reductions[r](x, to[i]));
@@ -187,6 +222,8 @@ static void reductions_have_equal_bits(void **state)
             }
         compare_levels(&e, mtf_softmax(x, "b"));
         compare_levels(&e, mtf_log_softmax(y, "a"));
+        for (int to_type = 0; to_type < FLOATS; to_type++)
+            compare_levels(&e, mtf_cast(x, floats[to_type]));
         eval_close(&e);
     }
 }
@@ -218,13 +255,14 @@ static void fast_kernels_agree(void **state)
     kernel_use_reference(true);
     assert_null(kernel_find("einsum"));
     kernel_use_reference(false);
-    for (int f = MTF_F32; f <= MTF_F64; f++) {
-        /* The rule: rounding of the type times the length of the sum. */
-        const double tolerance = (f == MTF_F32 ? 6e-8 : 1.1e-16) * 131 * 4;
+    for (int f = 0; f < FLOATS; f++) {
+        /* The rule: rounding of the type of sums times their length; for bf16 that, rounded. */
+        const double sum = (floats[f] == MTF_F64 ? 1.1e-16 : 6e-8) * 131 * 4;
+        const double tolerance = floats[f] == MTF_BF16 ? sum + 0x1p-7 : sum;
         eval e = eval_open();
-        mtf_tensor *x = make_input(&e, MTF_SHAPE(a, b, c), (mtf_dtype)f);
-        mtf_tensor *y = make_input(&e, MTF_SHAPE({"d", 9}, c, b), (mtf_dtype)f);
-        mtf_tensor *z = make_input(&e, MTF_SHAPE(b, a), (mtf_dtype)f);
+        mtf_tensor *x = make_input(&e, MTF_SHAPE(a, b, c), floats[f]);
+        mtf_tensor *y = make_input(&e, MTF_SHAPE({"d", 9}, c, b), floats[f]);
+        mtf_tensor *z = make_input(&e, MTF_SHAPE(b, a), floats[f]);
         const mtf_dim d = {"d", 9};
         compare_kernels(&e, mtf_matmul(x, y, MTF_SHAPE(a, d)), tolerance * 3);
         compare_kernels(&e, mtf_matmul(x, y, MTF_SHAPE(c, d, a)), tolerance);

@@ -25,6 +25,7 @@ static mtf_layout *layout_of(const char *text, const mtf_mesh *m)
     return l;
 }
 
+/* reference 1.3 */
 static void separators_are_equal(void **state)
 {
     (void)state;
@@ -143,7 +144,22 @@ static kernel_dim block(const mtf_mesh *m, const mtf_layout *l, const char *dim,
     return dim_block(m, (mtf_dim){dim, size}, layout_split(l, dim), proc);
 }
 
-/* Images of 100 x 28 x 28 x 3 on two rows and four columns of processors. */
+/* Reference 8: batch is cut over axis 0, d_ff over axis 1, length is whole. */
+static void dims_find_their_axes(void **state)
+{
+    (void)state;
+    mtf_mesh *m = mesh_of("batch:4;model:8");
+    mtf_layout *l = layout_of("batch:batch;d_ff:model;heads:model", m);
+    assert_int_equal(layout_split(l, "batch").axis[0], 0);
+    assert_int_equal(layout_split(l, "length").n, 0);
+    assert_int_equal(layout_split(l, "d_ff").axis[0], 1);
+    assert_int_equal(block(m, l, "batch", 128, 31).local, 32);
+    assert_int_equal(block(m, l, "d_ff", 2048, 31).offset, 7 * 256);
+    mtf_layout_free(&l);
+    mtf_mesh_free(&m);
+}
+
+/* Reference 1.4. Images of 100 x 28 x 28 x 3 on two rows and four columns of processors. */
 static void images_on_a_mesh(void **state)
 {
     (void)state;
@@ -199,6 +215,7 @@ int main(void)
         cmocka_unit_test(mistakes_are_named),
         cmocka_unit_test(unknown_axis_is_a_warning),
         cmocka_unit_test(unknown_dim_is_a_warning),
+        cmocka_unit_test(dims_find_their_axes),
         cmocka_unit_test(images_on_a_mesh),
         cmocka_unit_test(two_dims_on_one_axis_are_refused),
     };

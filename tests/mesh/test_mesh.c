@@ -33,6 +33,7 @@ static void expect_refused(const char *text, const char *message)
     assert_string_equal(err.text, message);
 }
 
+/* reference 1.2 */
 static void separators_are_equal(void **state)
 {
     (void)state;
@@ -84,6 +85,7 @@ static void mistakes_are_named(void **state)
                    "is longer than 63 characters");
 }
 
+/* reference 1.4 */
 static void processors_are_row_major(void **state)
 {
     (void)state;

@@ -168,7 +168,7 @@ static void wrong_options(void **state)
     expect_refusal(o, 2, 6, "transformer: heads is 0; it must be at least 1");
     o = small;
     o.dtype = MTF_I32;
-    expect_refusal(o, 2, 6, "transformer: the type i32 is not possible; use f32 or f64");
+    expect_refusal(o, 2, 6, "transformer: the type i32 is not possible; use f32, f64 or bf16");
     o = small;
     o.dropout = 1.0;
     expect_refusal(o, 2, 6, "dropout 'result': the rate is 1; it must be in [0, 1)");

@@ -7,8 +7,8 @@
 #include <math.h>
 
 #include "base/mem.h"
+#include "support/cases.h"
 #include "support/model.h"
-#include "support/stored.h"
 
 enum { CASES = 150 };
 
@@ -23,12 +23,10 @@ static const char *const layouts[][2] = {{"", ""},
                                          {"x:3;y:2", "c:x+y"}};
 enum { LAYOUTS = sizeof layouts / sizeof *layouts };
 
-/* The tensors of the file, and where the next case begins in each. */
+/* The tensors of the file. */
 enum { LOGITS, TARGETS, WEIGHTS, LOSS, LOGITS_GRADIENT, TARGETS_GRADIENT, TENSORS };
 static const char *const names[TENSORS] = {"logits", "targets",         "weights",
                                            "loss",   "logits_gradient", "targets_gradient"};
-static double *data[TENSORS];
-static int64_t length[TENSORS], at[TENSORS];
 
 /* One case as a graph. */
 typedef struct loss_case {
@@ -39,6 +37,7 @@ typedef struct loss_case {
     int nfetches;
     const char *classes;
     bool indices;
+    const double *stored[TENSORS];
 } loss_case;
 
 static loss_case build(const double *row)
@@ -74,19 +73,9 @@ static double tolerance_of(const loss_case *c, const double *row)
     const int64_t n = mtf_shape_size(&c->logits);
     double top = 0;
     for (int64_t i = 0; i < n; i++)
-        top = fmax(top, fabs(data[LOGITS][at[LOGITS] + i]));
+        top = fmax(top, fabs(c->stored[LOGITS][i]));
     const double classes = row[SIZE + (int)row[CLASSES]];
     return 4 * DBL_EPSILON * (classes + 4) * (1 + top) * (1 + 2 * row[Z_LOSS] * (1 + top));
-}
-
-static void compare(int index, const char *layout, int tensor, const double *got, int64_t n,
-                    double tolerance)
-{
-    const double *want = data[tensor] + at[tensor];
-    for (int64_t i = 0; i < n; i++)
-        if (!(fabs(got[i] - want[i]) <= tolerance * (1 + fabs(want[i]))))
-            fail_msg("case %d, layout '%s': %s, element %lld is %.17g; PyTorch says %.17g", index,
-                     layout, names[tensor], (long long)i, got[i], want[i]);
 }
 
 static void run_on(int index, int layout, const loss_case *c, double tolerance)
@@ -95,10 +84,10 @@ static void run_on(int index, int layout, const loss_case *c, double tolerance)
                              mtf_shape_size(&c->targets)};
     int32_t *indices = mem_zalloc((size_t)sizes[2] * sizeof *indices);
     for (int64_t i = 0; i < sizes[2]; i++)
-        indices[i] = c->indices ? (int32_t)data[TARGETS][at[TARGETS] + i] : 0;
+        indices[i] = c->indices ? (int32_t)c->stored[TARGETS][i] : 0;
     mtf_feed feeds[3];
     for (int k = 0; k < 3; k++)
-        feeds[k] = (mtf_feed){.placeholder = c->placeholder[k], .data = data[k] + at[k]};
+        feeds[k] = (mtf_feed){.placeholder = c->placeholder[k], .data = c->stored[k]};
     if (c->indices) feeds[TARGETS].data = indices;
     void *got[3];
     for (int k = 0; k < c->nfetches; k++)
@@ -109,7 +98,8 @@ static void run_on(int index, int layout, const loss_case *c, double tolerance)
     if (mtf_run(m.session, m.program, 3, feeds, got, NULL, &err) != MTF_OK)
         fail_msg("case %d: %s", index, err.text);
     for (int k = 0; k < c->nfetches; k++) {
-        compare(index, layouts[layout][1], LOSS + k, got[k], sizes[k], tolerance);
+        cases_compare(index, layouts[layout][1], names[LOSS + k], got[k], c->stored[LOSS + k],
+                      sizes[k], tolerance);
         mem_free(got[k]);
     }
     machine_free(&m);
@@ -119,30 +109,20 @@ static void run_on(int index, int layout, const loss_case *c, double tolerance)
 static void random_cases(void **state)
 {
     (void)state;
-    safetensors *file = stored_open("losses.safetensors");
-    int64_t cells;
-    double *table = stored_read(file, "table", MTF_F64, &cells);
-    assert_int_equal(cells, CASES * COLUMNS);
-    for (int k = 0; k < TENSORS; k++)
-        data[k] = stored_read(file, names[k], MTF_F64, &length[k]);
+    cases file = cases_open("losses.safetensors", CASES, COLUMNS, TENSORS, names);
     for (int i = 0; i < CASES; i++) {
-        const double *row = table + (ptrdiff_t)i * COLUMNS;
+        const double *row = cases_row(&file, i);
         loss_case c = build(row);
-        const double tolerance = tolerance_of(&c, row);
-        run_on(i, 0, &c, tolerance);
-        run_on(i, 1 + i % (LAYOUTS - 1), &c, tolerance);
         const mtf_shape *const shapes[TENSORS] = {&c.logits, &c.targets, &c.loss,
                                                   &c.loss,   &c.logits,  &c.targets};
         for (int k = 0; k < TENSORS; k++)
-            at[k] += mtf_shape_size(shapes[k]);
+            c.stored[k] = cases_take(&file, k, mtf_shape_size(shapes[k]));
+        const double tolerance = tolerance_of(&c, row);
+        run_on(i, 0, &c, tolerance);
+        run_on(i, 1 + i % (LAYOUTS - 1), &c, tolerance);
         mtf_graph_free(&c.g);
     }
-    for (int k = 0; k < TENSORS; k++) {
-        assert_int_equal(at[k], length[k]);
-        mem_free(data[k]);
-    }
-    mem_free(table);
-    safetensors_close(&file);
+    cases_close(&file);
 }
 
 int main(void)

@@ -145,7 +145,7 @@ static void wrong_variables(void **state)
     assert_int_equal(mtf_optimizer_updates(o, v, v), 0);
     assert_int_equal(mtf_graph_status(g, &err), MTF_INVALID);
     assert_string_equal(err.text, "optimizer: variables 'w' and 'b' have the types f64 and f32; "
-                                  "all must be f32, or all f64");
+                                  "all must be f32 or bf16, or all f64");
     assert_null(mtf_clip_factor(mtf_global_norm(0, NULL), 1.0));
     mtf_graph_free(&g);
 }

@@ -4,12 +4,11 @@
 #include "check.h"
 
 #include <float.h>
-#include <math.h>
 #include <stdio.h>
 
 #include "base/mem.h"
+#include "support/cases.h"
 #include "support/model.h"
-#include "support/stored.h"
 
 /* The columns of the table, as in the script. */
 enum {
@@ -96,21 +95,8 @@ static void step(const mtf_optimizer *o, machine *run, mtf_tensor *placeholder, 
         fail_msg("%s", err.text);
 }
 
-/* A step rounds some tens of times, each time by at most half an epsilon of weight or step. */
-static void compare(int index, int layout, const double *got, const double *want, int64_t n,
-                    int64_t steps)
-{
-    for (int64_t i = 0; i < n; i++) {
-        const double limit = 32 * DBL_EPSILON * (double)steps * (1 + fabs(want[i]));
-        if (!(fabs(got[i] - want[i]) <= limit))
-            fail_msg("case %d, layout '%s': element %lld is %.17g instead of %.17g", index,
-                     layouts[layout][1], (long long)i, got[i], want[i]);
-    }
-}
-
-/* Runs one case; returns the number of elements. */
-static int64_t run_case(int index, int layout, const double *row, const double *weights,
-                        const double *gradients, const double *after)
+static void run_case(int index, int layout, const double *row, const double *weights,
+                     const double *gradients, const double *after)
 {
     char stacked[16];
     const mtf_optimizer_options options = options_of(row, stacked);
@@ -131,40 +117,30 @@ static int64_t run_case(int index, int layout, const double *row, const double *
     for (int64_t t = 1; t <= steps; t++)
         step(o, &run, d, gradients + (t - 1) * n, t, steps);
     mtf_state_get(run.session, w, got, &err);
-    compare(index, layout, got, after, n, steps);
+    /* A step rounds some tens of times, each time by at most half an epsilon of weight or step. */
+    cases_compare(index, layouts[layout][1], "w", got, after, n, 32 * DBL_EPSILON * (double)steps);
     mem_free(got);
     machine_free(&run);
     mtf_graph_free(&g);
-    return n;
 }
 
 static void random_cases(void **state)
 {
     (void)state;
-    safetensors *file = stored_open("optimizers.safetensors");
-    int64_t cells, nweights, ngradients, nafter, at = 0, gradient_at = 0;
-    double *table = stored_read(file, "table", MTF_F64, &cells);
-    double *weights = stored_read(file, "weights", MTF_F64, &nweights);
-    double *gradients = stored_read(file, "gradients", MTF_F64, &ngradients);
-    double *after = stored_read(file, "after", MTF_F64, &nafter);
-    assert_int_equal(cells, 170 * COLUMNS);
-    for (int c = 0; c < 170; c++) {
-        const double *row = table + (ptrdiff_t)c * COLUMNS;
-        int64_t n = 0;
-        for (int l = 0; l < LAYOUTS; l++)
-            if (l == 0 || l == 1 + c % (LAYOUTS - 1))
-                n = run_case(c, l, row, weights + at, gradients + gradient_at, after + at);
-        at += n;
-        gradient_at += n * (int64_t)row[STEPS];
+    enum { CASES = 170, WEIGHTS = 0, GRADIENTS, AFTER, TENSORS };
+    static const char *const names[TENSORS] = {"weights", "gradients", "after"};
+    cases file = cases_open("optimizers.safetensors", CASES, COLUMNS, TENSORS, names);
+    for (int i = 0; i < CASES; i++) {
+        const double *row = cases_row(&file, i);
+        const mtf_shape shape = shape_of(row);
+        const int64_t n = mtf_shape_size(&shape);
+        const double *weights = cases_take(&file, WEIGHTS, n);
+        const double *gradients = cases_take(&file, GRADIENTS, n * (int64_t)row[STEPS]);
+        const double *after = cases_take(&file, AFTER, n);
+        run_case(i, 0, row, weights, gradients, after);
+        run_case(i, 1 + i % (LAYOUTS - 1), row, weights, gradients, after);
     }
-    assert_int_equal(at, nweights);
-    assert_int_equal(at, nafter);
-    assert_int_equal(gradient_at, ngradients);
-    mem_free(table);
-    mem_free(weights);
-    mem_free(gradients);
-    mem_free(after);
-    safetensors_close(&file);
+    cases_close(&file);
 }
 
 int main(void)

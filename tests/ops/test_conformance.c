@@ -38,9 +38,18 @@ static void rows_conform(void **state)
     coverage_free(&c);
 }
 
+static void rows_conform_in_bf16(void **state)
+{
+    (void)state;
+    for (int r = 0; r < op_count; r++)
+        for (int k = 0; !only || strcmp(only, op_rows[r]->name) == 0; k++)
+            if (!conform_sample_bf16(op_rows[r], k)) break;
+}
+
 int main(int argc, char **argv)
 {
     if (argc > 1) only = argv[1];
-    const struct CMUnitTest tests[] = {cmocka_unit_test(rows_conform)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(rows_conform),
+                                       cmocka_unit_test(rows_conform_in_bf16)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -68,6 +68,11 @@ static mtf_tensor *too_many_dims_of_three(parts *p)
     return mtf_where(t[0], t[1], t[2]);
 }
 
+MISTAKE(variable_of_mixed_types,
+        mtf_variable_typed(p->g, "w", p->i, false,
+                           (mtf_variable_types){MTF_I32, MTF_I32, MTF_BF16}))
+MISTAKE(narrow_and_wide, mtf_add(p->x, mtf_cast(p->x, MTF_BF16)))
+MISTAKE(narrow_product, mtf_einsum(2, (mtf_tensor *[]){mtf_cast(p->x, MTF_BF16), p->x}, AB))
 MISTAKE(no_type, mtf_placeholder(p->g, "t", AB, (mtf_dtype)9))
 MISTAKE(no_type_of_random, mtf_random_normal(p->g, "t", AB, (mtf_dtype)-1, 0, 1))
 MISTAKE(cast_to_no_type, mtf_cast(p->x, MTF_NUM_DTYPES))
@@ -199,6 +204,9 @@ static const mistake_row mistakes[] = {
     MISTAKE_ROW(too_many_dims),
     MISTAKE_ROW(too_many_dims_together),
     MISTAKE_ROW(too_many_dims_of_three),
+    MISTAKE_ROW(variable_of_mixed_types),
+    MISTAKE_ROW(narrow_and_wide),
+    MISTAKE_ROW(narrow_product),
     MISTAKE_ROW(no_type),
     MISTAKE_ROW(no_type_of_random),
     MISTAKE_ROW(cast_to_no_type),

@@ -35,7 +35,7 @@ typedef struct sample_graph {
 
 static bool is_float(const mtf_tensor *t)
 {
-    return t->dtype == MTF_F32 || t->dtype == MTF_F64;
+    return mtf_dtype_is_float(t->dtype);
 }
 
 /* The sum of t with weights of its own per element. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Values that are known from elsewhere: those of Mesh-TensorFlow's own operations, of C's pow, and
- * the edges: ties, NaN, division by zero, overflow, empty blocks. */
+ * Values that are known from elsewhere: those of Mesh-TensorFlow's own operations (reference 2.2 to
+ * 2.9), of C's pow, and the edges: ties, NaN, division by zero, overflow, empty blocks. */
 #include "check.h"
 
 #include <math.h>
@@ -13,6 +13,7 @@ static const mtf_dtype floats[] = {MTF_F32, MTF_F64};
 #define VECTOR(n)    MTF_SHAPE({"a", n})
 #define MATRIX(m, n) MTF_SHAPE({"a", m}, {"b", n})
 
+/* reference 2.2 */
 static void unary_functions(void **state)
 {
     (void)state;
@@ -44,6 +45,119 @@ static void unary_functions(void **state)
     }
 }
 
+/* reference 2.2: each against C's mathematics, at positive numbers that f32 holds. */
+static void unary_functions_by_definition(void **state)
+{
+    (void)state;
+    enum { N = 6, FUNCTIONS = 13 };
+    static mtf_tensor *(*const function[FUNCTIONS])(mtf_tensor *) = {
+        mtf_identity, mtf_negative, mtf_square, mtf_reciprocal, mtf_sqrt,     mtf_rsqrt, mtf_exp,
+        mtf_log,      mtf_cos,      mtf_tanh,   mtf_sigmoid,    mtf_softplus, mtf_selu,
+    };
+    static const double at[N] = {0.0625, 0.25, 0.5, 1, 2.5, 7};
+    for (int f = 0; f < 2; f++) {
+        eval e = eval_open();
+        mtf_tensor *x = eval_input(&e, VECTOR(N), floats[f], at);
+        const double tolerance = f ? 1e-14 : 1e-6;
+        double want[FUNCTIONS][N];
+        for (int i = 0; i < N; i++) {
+            const double v = at[i];
+            const double values[] = {v,
+                                     -v,
+                                     v * v,
+                                     1 / v,
+                                     sqrt(v),
+                                     1 / sqrt(v),
+                                     exp(v),
+                                     log(v),
+                                     cos(v),
+                                     tanh(v),
+                                     1 / (1 + exp(-v)),
+                                     log1p(exp(v)),
+                                     1.0507009873554805 * v};
+            for (int k = 0; k < FUNCTIONS; k++)
+                want[k][i] = values[k];
+        }
+        for (int k = 0; k < FUNCTIONS; k++)
+            eval_expect(&e, function[k](x), N, want[k], tolerance);
+        const double below = 1.0507009873554805 * 1.6732632423543772;
+        EXPECT(&e, mtf_selu(mtf_negative(mtf_slice(x, "a", 3, 2))), tolerance, below * expm1(-1),
+               below * expm1(-2.5));
+        EXPECT(&e, mtf_scale(mtf_slice(x, "a", 3, 2), -3), 0, -3, -7.5);
+        EXPECT(&e, mtf_offset(mtf_slice(x, "a", 3, 2), -3), 0, -2, -0.5);
+        eval_close(&e);
+    }
+}
+
+/* reference 2.3 */
+static void comparisons_and_flags(void **state)
+{
+    (void)state;
+    static const mtf_dtype types[] = {MTF_F32, MTF_F64, MTF_I32};
+    for (int t = 0; t < 3; t++) {
+        eval e = eval_open();
+        mtf_tensor *x = INPUT(&e, VECTOR(3), types[t], 1, 2, 3);
+        mtf_tensor *y = INPUT(&e, VECTOR(3), types[t], 2, 2, 2);
+        EXPECT(&e, mtf_less(x, y), 0, 1, 0, 0);
+        EXPECT(&e, mtf_less_equal(x, y), 0, 1, 1, 0);
+        EXPECT(&e, mtf_greater(x, y), 0, 0, 0, 1);
+        EXPECT(&e, mtf_greater_equal(x, y), 0, 0, 1, 1);
+        EXPECT(&e, mtf_equal(x, y), 0, 0, 1, 0);
+        EXPECT(&e, mtf_not_equal(x, y), 0, 1, 0, 1);
+        EXPECT(&e, mtf_add_n(3, (mtf_tensor *[]){x, y, x}), 0, 4, 6, 8);
+        EXPECT(&e, mtf_sub(x, y), 0, -1, 0, 1);
+        EXPECT(&e, mtf_mul(x, y), 0, 2, 4, 6);
+        assert_null(eval_gradient(mtf_where(mtf_less(x, y), y, y), x));
+        eval_close(&e);
+    }
+    eval e = eval_open();
+    mtf_tensor *n = INPUT(&e, VECTOR(2), MTF_F64, NAN, NAN),
+               *one = INPUT(&e, VECTOR(2), MTF_F64, 1, NAN);
+    mtf_tensor *a = INPUT(&e, VECTOR(4), MTF_BOOL, 0, 0, 1, 1);
+    mtf_tensor *b = INPUT(&e, VECTOR(4), MTF_BOOL, 0, 1, 0, 1);
+    EXPECT(&e, mtf_less_equal(n, one), 0, 0, 0);
+    EXPECT(&e, mtf_greater_equal(n, one), 0, 0, 0);
+    EXPECT(&e, mtf_not_equal(n, one), 0, 1, 1);
+    EXPECT(&e, mtf_logical_and(a, b), 0, 0, 0, 0, 1);
+    EXPECT(&e, mtf_logical_or(a, b), 0, 0, 1, 1, 1);
+    EXPECT(&e, mtf_logical_not(a), 0, 1, 1, 0, 0);
+    eval_close(&e);
+}
+
+/* Mean and mean square of what is drawn are those of the distribution, and its ends are kept. */
+static void expect_moments(eval *e, mtf_tensor *t, double mean, double square, double low,
+                           double high)
+{
+    static double drawn[10000];
+    double sum = 0, squares = 0;
+    eval_run(e, "", "", t, drawn);
+    for (int i = 0; i < 10000; i++) {
+        assert_true(drawn[i] >= low && drawn[i] <= high);
+        sum += drawn[i] / 10000;
+        squares += drawn[i] * drawn[i] / 10000;
+    }
+    assert_true(fabs(sum - mean) < 0.05 * sqrt(square) && fabs(squares - square) < 0.07 * square);
+}
+
+/* reference 2.8 */
+static void random_moments(void **state)
+{
+    (void)state;
+    const mtf_shape s = MTF_SHAPE({"a", 100}, {"b", 100});
+    for (int f = 0; f < 2; f++) {
+        eval e = eval_open();
+        expect_moments(&e, mtf_random_uniform(e.g, "u", s, floats[f], -1, 3), 1, 4.0 / 3 + 1, -1,
+                       3);
+        expect_moments(&e, mtf_random_normal(e.g, "n", s, floats[f], 2, 3), 2, 13, -16, 20);
+        /* The variance of a normal distribution cut at two deviations is 0.7737. */
+        expect_moments(&e, mtf_random_truncated_normal(e.g, "t", s, floats[f], 2, 3), 2,
+                       4 + 9 * 0.7737, -4, 8);
+        mtf_tensor *ones = mtf_constant(e.g, 1, s, floats[f]);
+        expect_moments(&e, mtf_dropout(ones, "d", 0.2), 1, 1.25, 0, 1.25001);
+        eval_close(&e);
+    }
+}
+
 static void slopes_far_out(void **state)
 {
     (void)state;
@@ -55,6 +169,7 @@ static void slopes_far_out(void **state)
     eval_close(&e);
 }
 
+/* reference 2.1 and 2.3 */
 static void broadcasting(void **state)
 {
     (void)state;
@@ -62,6 +177,10 @@ static void broadcasting(void **state)
     mtf_tensor *ab = INPUT(&e, MATRIX(2, 3), MTF_F64, 1, 2, 3, 4, 5, 6);
     mtf_tensor *b = INPUT(&e, MTF_SHAPE({"b", 3}), MTF_F64, 10, 20, 30);
     mtf_tensor *bc = INPUT(&e, MTF_SHAPE({"b", 3}, {"c", 2}), MTF_F64, 1, 2, 3, 4, 5, 6);
+    const mtf_shape both = mtf_tensor_shape(mtf_add(b, ab)),
+                    all = mtf_tensor_shape(mtf_add(ab, bc));
+    assert_true(both.rank == 2 && mtf_shape_find(&both, "b") == 1);
+    assert_true(all.rank == 3 && mtf_shape_find(&all, "c") == 2);
     EXPECT(&e, mtf_add(ab, b), 0, 11, 22, 33, 14, 25, 36);
     EXPECT(&e, mtf_add(b, ab), 0, 11, 22, 33, 14, 25, 36); /* [b] + [a b] is [a b] */
     EXPECT(&e, mtf_mul(ab, bc), 0, 1, 2, 6, 8, 15, 18, 4, 8, 15, 20, 30, 36);
@@ -74,6 +193,7 @@ static void broadcasting(void **state)
     eval_close(&e);
 }
 
+/* reference 2.4 */
 static void einsum_and_layouts(void **state)
 {
     (void)state;
@@ -120,6 +240,14 @@ static void reductions(void **state)
     mtf_tensor *s = INPUT(&e, VECTOR(4), MTF_F64, 1, 2, 3, 4);
     EXPECT(&e, mtf_softmax(s, "a"), 1e-5, .032059, .087144, .236883, .643914);
     EXPECT_ON(&e, "p:3", "a:p", mtf_softmax(s, "a"), 1e-5, .032059, .087144, .236883, .643914);
+    EXPECT_ON(&e, "p:3", "a:p", mtf_log_softmax(s, "a"), 1e-5, -3.440190, -2.440190, -1.440190,
+              -0.440190);
+    /* reference 2.4: an extra logit of 0 is one more element, which nobody looks at. */
+    mtf_tensor *extra = mtf_constant(e.g, 0, VECTOR(1), MTF_F64);
+    mtf_tensor *five = mtf_softmax(mtf_concat(2, (mtf_tensor *[]){s, extra}, "a"), "a");
+    mtf_tensor *four = mtf_slice(five, "a", 0, 4);
+    EXPECT(&e, four, 1e-5, .031685, .086129, .234122, .636409);
+    EXPECT_ON(&e, "p:3", "a:p", four, 1e-5, .031685, .086129, .234122, .636409);
     mtf_tensor *big = INPUT(&e, VECTOR(2), MTF_F64, 1000, 1000);
     EXPECT(&e, mtf_reduce_logsumexp(big, MTF_SCALAR), 1e-15, 1000 + log(2));
     mtf_tensor *masked = INPUT(&e, VECTOR(3), MTF_F64, 0, -INFINITY, 0);
@@ -127,6 +255,7 @@ static void reductions(void **state)
     eval_close(&e);
 }
 
+/* reference 2.6 and 2.8 */
 static void indexing(void **state)
 {
     (void)state;
@@ -152,6 +281,7 @@ static void indexing(void **state)
     eval_close(&e);
 }
 
+/* reference 2.9 */
 static void shifting(void **state)
 {
     (void)state;
@@ -291,6 +421,9 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(unary_functions),
+        cmocka_unit_test(unary_functions_by_definition),
+        cmocka_unit_test(comparisons_and_flags),
+        cmocka_unit_test(random_moments),
         cmocka_unit_test(slopes_far_out),
         cmocka_unit_test(broadcasting),
         cmocka_unit_test(einsum_and_layouts),

@@ -148,17 +148,19 @@ static void order_of_edges(void **state)
     eval_close(&e);
 }
 
-/* reference 2.4 */
+/* reference 2.4, and compress_mean of 3.5 */
 static void sums_and_pools(void **state)
 {
     (void)state;
     eval e = eval_open();
     mtf_tensor *x = INPUT(&e, VECTOR(4), MTF_F64, 2, 5, 9, 15);
+    mtf_tensor *six = INPUT(&e, VECTOR(6), MTF_F64, 0, 1, 2, 3, 4, 5);
     mtf_tensor *n = INPUT(&e, VECTOR(3), MTF_I32, INT32_MAX, 1, 5);
     mtf_tensor *flags = INPUT(&e, MATRIX(2, 2), MTF_BOOL, 1, 0, 1, 1);
     for (int i = 0; i < MESHES; i++) {
         const char *m = meshes[i], *l = i ? "a:p" : "";
         EXPECT_ON(&e, m, l, mtf_pool_1d(x, "a", 2, mtf_reduce_mean), 0, 3.5, 12);
+        EXPECT_ON(&e, m, l, mtf_pool_1d(six, "a", 3, mtf_reduce_mean), 0, 1, 4);
         EXPECT_ON(&e, m, l, mtf_stride_1d(x, "a", 2), 0, 2, 9);
         EXPECT_ON(&e, m, l, mtf_reduce_first(x, "a"), 0, 2);
         EXPECT_ON(&e, m, l, mtf_cumsum(x, "a", false, false), 0, 2, 7, 16, 31);

@@ -58,6 +58,7 @@ static void programs_agree(void **state)
                   "has several readers\n",
                   (unsigned long long)first_seed, programs, legal, programs * LAYOUTS, fan_outs);
     if (programs >= 100) assert_true(legal > programs && fan_outs > programs / 8);
+    if (programs >= 1000 && unused_sample()) fail_msg("no program has '%s'", unused_sample());
 }
 
 /* Two exchanges of one value to different shapes were taken for one (1001163). */

@@ -283,9 +283,9 @@ static void check_axes(bench *b, bool large)
 
 static void check_types(bench *b, bool large)
 {
-    static const mtf_dtype types[] = {MTF_F32, MTF_F64, MTF_I32};
+    static const mtf_dtype types[] = {MTF_F32, MTF_F64, MTF_I32, MTF_BF16};
     static const comm_op ops[] = {COMM_SUM, COMM_MAX, COMM_MIN};
-    for (int t = 0; t < 3; t++)
+    for (size_t t = 0; t < sizeof types / sizeof *types; t++)
         for (int o = 0; o < 3; o++) {
             b->type = types[t];
             b->op = ops[o];

@@ -4,6 +4,9 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/bfloat.h"
+
+/* A bf16 is held as the f32 that it is added as. */
 typedef struct number {
     mtf_dtype type;
     union {
@@ -34,6 +37,7 @@ static number input(int proc, int64_t i, comm_op op, mtf_dtype type)
     number n = {.type = type};
     if (type == MTF_F32) n.as.f = (float)v;
     if (type == MTF_F64) n.as.d = v;
+    if (type == MTF_BF16) n.as.f = bf16_to_f32(bf16_from_f64(v));
     if (type == MTF_I32) n.as.i = (int32_t)(uint32_t)(h >> 32);
     return n;
 }
@@ -66,7 +70,9 @@ static number join(number a, number b, comm_op op)
 
 static void store(number n, void *to)
 {
-    memcpy(to, &n.as, (size_t)mtf_dtype_size(n.type));
+    const bf16 narrow = bf16_from_f32(n.as.f);
+    const void *from = n.type == MTF_BF16 ? (const void *)&narrow : (const void *)&n.as;
+    memcpy(to, from, (size_t)mtf_dtype_size(n.type));
 }
 
 void reference_input(int proc, int64_t i, comm_op op, mtf_dtype type, void *to)

@@ -6,10 +6,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/bfloat.h"
 #include "base/random.h"
 #include "check.h"
 #include "mesh/mesh.h"
 #include "mtf/mtf.h"
+#include "ops/tile.h"
 #include "spmd/program.h"
 #include "support/golden.h"
 #include "support/layer_samples.h"
@@ -163,6 +165,11 @@ static double normal(int64_t *at)
     return z;
 }
 
+static bool is_float(const mtf_tensor *t)
+{
+    return mtf_dtype_is_float(t->dtype);
+}
+
 void *sample_data(const mtf_tensor *t, int64_t *at)
 {
     const int64_t n = mtf_shape_size(&t->shape);
@@ -183,12 +190,14 @@ void *sample_data(const mtf_tensor *t, int64_t *at)
     return data;
 }
 
-static bool is_float(const mtf_tensor *t)
+/* What is fed becomes values that bf16 has. */
+static void round_data(const mtf_tensor *t, void *data)
 {
-    return t->dtype == MTF_F32 || t->dtype == MTF_F64;
+    for (int64_t i = 0; is_float(t) && i < mtf_shape_size(&t->shape); i++)
+        ((double *)data)[i] = (double)bf16_to_f32(bf16_from_f64(((double *)data)[i]));
 }
 
-static void build(sample_graph *s, mtf_tensor *out)
+static void build(sample_graph *s, mtf_tensor *out, bool rounded)
 {
     int64_t at = 0;
     if (is_float(out)) {
@@ -198,15 +207,16 @@ static void build(sample_graph *s, mtf_tensor *out)
     for (int64_t i = 0; i < s->g->nnodes; i++) {
         mtf_node *n = s->g->node[i];
         if (!(n->op->traits & TRAIT_FEED)) continue;
-        s->feed[s->nfeeds] =
-            (mtf_feed){.placeholder = &n->out[0], .data = sample_data(&n->out[0], &at)};
+        void *data = sample_data(&n->out[0], &at);
+        if (rounded) round_data(&n->out[0], data);
+        s->feed[s->nfeeds] = (mtf_feed){.placeholder = &n->out[0], .data = data};
         if (s->loss && is_float(&n->out[0]) && strncmp(n->name, "weights", 7) != 0) {
             s->varied_feed[s->nvaried] = s->nfeeds;
             s->varied[s->nvaried++] = &n->out[0];
         }
         s->nfeeds++;
     }
-    s->fetch[s->nfetches++] = out;
+    s->fetch[s->nfetches++] = is_float(out) ? mtf_cast(out, MTF_F64) : out;
     if (!s->loss) return;
     mtf_tensor *dx[MAX_FEEDS];
     s->fetch[s->nfetches++] = s->loss;
@@ -218,8 +228,10 @@ static void build(sample_graph *s, mtf_tensor *out)
             }
 }
 
-static sample_graph sample_open(const op *row, int k)
+/* `rounded`: what is fed are values of bf16. */
+static sample_graph sample_open(const op *row, int k, mtf_dtype type, bool rounded)
 {
+    sample_use_float(type);
     sample_graph s = {.g = mtf_graph_new()};
     mtf_err err = {0};
     mtf_tensor *out = row->sample ? row->sample(s.g, k) : NULL;
@@ -228,7 +240,7 @@ static sample_graph sample_open(const op *row, int k)
         mtf_graph_free(&s.g);
         return s;
     }
-    build(&s, out);
+    build(&s, out, rounded);
     if (mtf_graph_status(s.g, &err) != MTF_OK)
         fail_msg("%s sample %d, gradient: %s", row->name, k, err.text);
     for (int i = 0; i < s.nfetches; i++) {
@@ -449,7 +461,7 @@ static void check_layouts(const op *row, int k, sample_graph *s, int mesh, cover
 
 bool conform_sample(const op *row, int k, coverage *c)
 {
-    sample_graph s = sample_open(row, k);
+    sample_graph s = sample_open(row, k, MTF_F64, false);
     if (!s.g) return false;
     mtf_err err = {0};
     mtf_mesh *one = mtf_mesh_parse("", &err);
@@ -462,6 +474,92 @@ bool conform_sample(const op *row, int k, coverage *c)
     mtf_layout_free(&none);
     mtf_mesh_free(&one);
     sample_close(&s);
+    return true;
+}
+
+/* ---- bf16 ---- */
+
+/* The largest magnitude of fetch i, at least 1. */
+static double size_of(const sample_graph *s, int i)
+{
+    double most = 1;
+    for (int64_t j = 0; j < s->bytes[i] / 8; j++)
+        most = fmax(most, fabs(((const double *)s->want[i])[j]));
+    return most;
+}
+
+/* Fetches of `s` against the f64 values of `exact`. Each of some roundings to bf16 on the way, 3 in
+ * a row and 12 in a composition, is off by 2^-8 of a number no larger than the largest of the
+ * result, or than 1. The loss is left out: its error is that of the whole sum. */
+static void compare_rounded(const op *row, int k, const sample_graph *s, void *const *got,
+                            const sample_graph *exact, const char *where)
+{
+    const int roundings = row->infer ? 3 : 12;
+    assert_int_equal(s->nfetches, exact->nfetches);
+    for (int i = 0; i < s->nfetches; i++) {
+        if (s->fetch[i] == s->loss) continue;
+        if (!is_float(s->fetch[i])) {
+            if (memcmp(got[i], exact->want[i], (size_t)s->bytes[i]) != 0)
+                fail_msg("%s sample %d in bf16, %s: fetch %d differs", row->name, k, where, i);
+            continue;
+        }
+        const double *a = exact->want[i], *b = got[i],
+                     most = roundings * 0x1p-8 * size_of(exact, i);
+        for (int64_t j = 0; j < s->bytes[i] / 8; j++)
+            if (!(fabs(a[j] - b[j]) <= most))
+                fail_msg("%s sample %d in bf16, %s: fetch %d, element %lld is %.9g; in f64 %.9g, "
+                         "at most %.3g away",
+                         row->name, k, where, i, (long long)j, b[j], a[j], most);
+    }
+}
+
+static void check_rounded_layouts(const op *row, int k, sample_graph *s, const sample_graph *exact,
+                                  const char *mesh)
+{
+    mtf_err err = {0};
+    mtf_totals t;
+    mtf_mesh *m = mtf_mesh_parse(mesh, &err);
+    const char *dims[MAX_DIMS];
+    const int n = graph_dims(s->g, dims);
+    int64_t count = 1;
+    for (int d = 0; d < n; d++)
+        count *= nways[m->naxes - 1];
+    for (int64_t code = 0; code < count; code++) {
+        char text[256], where[320];
+        layout_text(text, sizeof text, m->naxes, dims, n, code);
+        snprintf(where, sizeof where, "mesh '%s', layout '%s'", mesh, text);
+        mtf_layout *l = mtf_layout_parse(text, m, true, NULL, &err);
+        assert_non_null(l);
+        if (run(s, m, l, s->got, &t, &err) == MTF_OK)
+            compare_rounded(row, k, s, s->got, exact, where);
+        else if (!is_illegal(s->g, l))
+            fail_msg("%s sample %d in bf16, %s: %s", row->name, k, where, err.text);
+        err = (mtf_err){0};
+        mtf_layout_free(&l);
+    }
+    mtf_mesh_free(&m);
+}
+
+bool conform_sample_bf16(const op *row, int k)
+{
+    sample_graph exact = sample_open(row, k, MTF_F64, true);
+    if (!exact.g) return false;
+    sample_graph s = sample_open(row, k, MTF_BF16, true);
+    mtf_err err = {0};
+    mtf_totals t;
+    mtf_mesh *one = mtf_mesh_parse("", &err);
+    mtf_layout *none = mtf_layout_parse("", one, true, NULL, &err);
+    if (run(&exact, one, none, exact.want, &t, &err) != MTF_OK ||
+        run(&s, one, none, s.want, &t, &err) != MTF_OK)
+        fail_msg("%s in bf16: %s", row->name, err.text);
+    compare_rounded(row, k, &s, s.want, &exact, "one processor");
+    check_rounded_layouts(row, k, &s, &exact, "x:2");
+    check_rounded_layouts(row, k, &s, &exact, "x:3;y:2");
+    mtf_layout_free(&none);
+    mtf_mesh_free(&one);
+    sample_close(&exact);
+    sample_close(&s);
+    sample_use_float(MTF_F64);
     return true;
 }
 

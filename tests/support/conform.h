@@ -23,6 +23,10 @@ bool coverage_has_gap(const coverage *c, char *text, size_t room);
 /* Runs sample k of a row; false when there is no such sample. Fails the test on a mismatch. */
 bool conform_sample(const op *row, int k, coverage *c);
 
+/* The same sample with bf16 in the place of f64: its value and gradients, on one processor and
+ * under every layout of two meshes, are those of f64 up to a few roundings. */
+bool conform_sample_bf16(const op *row, int k);
+
 /* The pseudo-row of a layer that the function `fn` builds samples of. */
 #define CONFORM_LAYER(fn)                                                                          \
     {                                                                                              \

@@ -4,6 +4,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/element.h"
 #include "base/mem.h"
 #include "check.h"
 
@@ -23,34 +24,12 @@ mtf_tensor *eval_input(eval *e, mtf_shape shape, mtf_dtype type, const double *v
 {
     const int64_t n = mtf_shape_size(&shape);
     void *data = mem_zalloc((size_t)(n * mtf_dtype_size(type)));
-    for (int64_t i = 0; i < n; i++) {
-        if (type == MTF_F32)
-            ((float *)data)[i] = (float)values[i];
-        else if (type == MTF_F64)
-            ((double *)data)[i] = values[i];
-        else if (type == MTF_I32)
-            ((int32_t *)data)[i] = (int32_t)values[i];
-        else
-            ((uint8_t *)data)[i] = values[i] != 0;
-    }
+    for (int64_t i = 0; i < n; i++)
+        element_put(data, type, i, values[i]);
     assert_true(e->nfeeds < EVAL_MAX_FEEDS);
     mtf_tensor *t = mtf_placeholder(e->g, "input", shape, type);
     e->feed[e->nfeeds++] = (mtf_feed){.placeholder = t, .data = data};
     return t;
-}
-
-static double element(const void *data, mtf_dtype type, int64_t i)
-{
-    switch (type) {
-    case MTF_F32:
-        return (double)((const float *)data)[i];
-    case MTF_F64:
-        return ((const double *)data)[i];
-    case MTF_I32:
-        return ((const int32_t *)data)[i];
-    default:
-        return ((const uint8_t *)data)[i];
-    }
 }
 
 void eval_run(eval *e, const char *mesh, const char *layout, mtf_tensor *t, double *out)
@@ -69,7 +48,7 @@ void eval_run(eval *e, const char *mesh, const char *layout, mtf_tensor *t, doub
     if (!s || mtf_run(s, p, e->nfeeds, e->feed, &data, NULL, &err) != MTF_OK)
         fail_msg("mesh '%s', layout '%s': %s", mesh, layout, err.text);
     for (int64_t i = 0; i < n; i++)
-        out[i] = element(data, mtf_tensor_dtype(t), i);
+        out[i] = element_get(data, mtf_tensor_dtype(t), i);
     mem_free(data);
     mtf_session_free(&s);
     mtf_program_free(&p);

@@ -108,7 +108,7 @@ static mtf_tensor *sigmoid_cross_entropy(mtf_graph *g, int k)
 static mtf_tensor *weights_nonzero(mtf_graph *g, int k)
 {
     if (k == 1) return NULL;
-    return mtf_weights_nonzero(sample_integers(g, MTF_SHAPE({"a", 4}, {"b", 9})), MTF_F64);
+    return mtf_weights_nonzero(sample_integers(g, MTF_SHAPE({"a", 4}, {"b", 9})), sample_float());
 }
 
 static mtf_tensor *cross_entropy(mtf_graph *g, int k)
@@ -134,7 +134,7 @@ static mtf_tensor *dropout_keep(mtf_graph *g, int k)
     const mtf_dim a = {"a", 4}, b = {"b", 9};
     const mtf_shape noise[] = {MTF_SHAPE(b), MTF_SHAPE(b, a)};
     if (k == 2) return NULL;
-    mtf_tensor *keep = mtf_constant(g, 0.7, MTF_SCALAR, MTF_F64);
+    mtf_tensor *keep = mtf_constant(g, 0.7, MTF_SCALAR, sample_float());
     return mtf_dropout_keep(sample_normal(g, MTF_SHAPE(a, b)), "drop", keep, noise[k]);
 }
 

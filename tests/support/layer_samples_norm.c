@@ -47,7 +47,7 @@ static mtf_tensor *batch_norm(mtf_graph *g, int k)
         s.variance = sample_positive(g, s.channels);
         return mtf_batch_norm_inference(x, s, 0.1);
     }
-    zero = mtf_constant(g, 0, s.channels, MTF_F64);
+    zero = mtf_constant(g, 0, s.channels, sample_float());
     s.mean = mtf_variable(g, "mean", zero, false);
     s.variance = mtf_variable(g, "variance", zero, false);
     return mtf_batch_norm(x, s, 0.9, 0.1, update);
@@ -76,7 +76,7 @@ static mtf_vocab_embedding sample_embedding(mtf_graph *g, int k, mtf_vocab_part 
 {
     static const int64_t inner[] = {0, 2, 1};
     mtf_vocab_embedding e = {
-        .options = {.vocab = {"vocab", VOCAB}, .model = {"d", 4}, .dtype = MTF_F64},
+        .options = {.vocab = {"vocab", VOCAB}, .model = {"d", 4}, .dtype = sample_float()},
         .nparts = 1,
         .part = part};
     e.options.scale_variable_like_classifier_weights = k == 2;

@@ -1,4 +1,5 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-License-Identifier: Apache-2.0
+ * Building random programs. */
 #include "support/random_program.h"
 
 #include <math.h>
@@ -9,7 +10,10 @@
 #include "base/mem.h"
 #include "check.h"
 #include "graph/op.h"
+#include "ops/tile.h"
 #include "spmd/program.h"
+#include "support/conform.h"
+#include "support/layer_samples.h"
 
 static const char *const names[NAMES] = {"a", "b", "c", "d", "e", "f", "v"};
 
@@ -230,6 +234,33 @@ static mtf_tensor *any_twist(random_program *p)
     return mtf_add(x, mtf_reshape(x, s));
 }
 
+/* Whole numbers in bf16, and a sum of them. What f32 adds is exact, so the one rounding at the end
+ * gives equal bits under every layout; a partial sum that is rounded shows at once. */
+static mtf_tensor *any_narrow(random_program *p)
+{
+    mtf_tensor *x = any_float(p), *n[2];
+    for (int i = 0; i < 2; i++)
+        n[i] = mtf_scale(mtf_cast(feed(p, any_shape(p, 3), MTF_I32), MTF_BF16), i ? 1.0 : 37.0);
+    const mtf_shape a = mtf_tensor_shape(n[0]), b = mtf_tensor_shape(n[1]);
+    mtf_shape all = a;
+    for (int i = 0; i < b.rank; i++)
+        if (mtf_shape_find(&all, b.dim[i].name) < 0) all = mtf_shape_with(all, b.dim[i]);
+    const mtf_shape out = some_dims_of(p, shuffled(p, all));
+    mtf_tensor *y = mtf_einsum(2, n, out);
+    switch (below(&p->r, 4)) {
+    case 0:
+        y = mtf_reduce_sum(mtf_maximum(n[0], mtf_scale(n[1], 16)), out);
+        break;
+    case 1:
+        y = mtf_reduce_sum(mtf_add(y, y), some_dims_of(p, out));
+        break;
+    case 2:
+        y = mtf_reduce_max(y, some_dims_of(p, out));
+        break;
+    }
+    return mtf_mul(x, mtf_scale(mtf_cast(y, MTF_F64), 0x1p-9));
+}
+
 static mtf_tensor *any_row(random_program *p)
 {
     mtf_tensor *x = any_float(p), *y = any_float(p);
@@ -295,6 +326,81 @@ static mtf_tensor *any_fan_out(random_program *p)
     return below(&p->r, 4) ? mtf_add(y, z) : mtf_mul(mtf_tanh(y), z);
 }
 
+/* ---- samples of rows and layers ---- */
+
+static mtf_tensor *near_value(void *term, mtf_tensor *operand)
+{
+    return mtf_add(operand, term);
+}
+
+enum { MOST = 512 };
+static bool sample_used[MOST]; /* rows, then layers: was a sample part of some program */
+
+/* Row i, or the layer behind the rows; NULL behind the last. */
+static const op *sampled(int i)
+{
+    assert_true(i < MOST);
+    return i < op_count ? op_rows[i] : layer_sample(i - op_count);
+}
+
+/* How many samples it has; the first asking builds them all. */
+static int samples_of(int i)
+{
+    static int known[MOST]; /* one more than there are */
+    const op *row = sampled(i);
+    if (known[i]) return known[i] - 1;
+    mtf_graph *g = mtf_graph_new();
+    while (row->sample && row->sample(g, known[i]))
+        known[i]++;
+    mtf_graph_free(&g);
+    return known[i]++;
+}
+
+static const op *any_sampled(random_program *p, int *k)
+{
+    int all = 0;
+    while (sampled(all))
+        all++;
+    for (;;) {
+        const int i = below(&p->r, all), n = samples_of(i);
+        if (n == 0) continue;
+        *k = below(&p->r, n);
+        sample_used[i] = true;
+        return sampled(i);
+    }
+}
+
+const char *unused_sample(void)
+{
+    for (int i = 0; sampled(i); i++)
+        if (!sample_used[i] && samples_of(i)) return sampled(i)->name;
+    return NULL;
+}
+
+/* A sample of any row or layer, whose operands depend on a value of the program, as a number. */
+static mtf_tensor *any_sample(random_program *p)
+{
+    int k;
+    mtf_tensor *x = mtf_reduce_mean(any_float(p), MTF_SCALAR);
+    const op *row = any_sampled(p, &k);
+    const int64_t first = p->g->nnodes;
+    sample_use_wrap(near_value, mtf_scale(mtf_tanh(x), 1e-3));
+    mtf_tensor *y = row->sample(p->g, k);
+    sample_use_wrap(NULL, NULL);
+    mtf_err err = {0};
+    if (!y || mtf_graph_status(p->g, &err) != MTF_OK)
+        fail_msg("seed %llu, a sample of '%s': %s", (unsigned long long)p->seed, row->name,
+                 err.text);
+    int64_t at = 100 * p->samples++;
+    for (int64_t i = first; i < p->g->nnodes; i++) {
+        mtf_tensor *t = &p->g->node[i]->out[0];
+        if (!(t->node->op->traits & TRAIT_FEED)) continue;
+        assert_true(p->nfeeds < MAX_FEEDS);
+        p->feed[p->nfeeds++] = (mtf_feed){.placeholder = t, .data = sample_data(t, &at)};
+    }
+    return mtf_reduce_mean(mtf_tanh(mtf_cast(y, MTF_F64)), MTF_SCALAR);
+}
+
 /* Keeps ranks and numbers small. */
 static mtf_tensor *tamed(random_program *p, mtf_tensor *t)
 {
@@ -324,6 +430,12 @@ static void add_gradients(random_program *p)
     }
 }
 
+/* Apart from the call that makes it, which may look at those that are there. */
+static void keep_float(random_program *p, mtf_tensor *t)
+{
+    p->floats[p->nfloats++] = t;
+}
+
 random_program program_new(uint64_t seed)
 {
     random_program p = {.r = {seed}, .seed = seed, .g = mtf_graph_new()};
@@ -335,13 +447,16 @@ random_program program_new(uint64_t seed)
         p.floats[p.nfloats++] = p.variable[i] = mtf_variable(p.g, "w", w, true);
     }
     for (int i = 0; i < 4; i++)
-        p.floats[p.nfloats++] = feed(&p, any_shape(&p, 3), MTF_F64);
-    for (int k = 0; k < 2 && seed % 2 == 0; k++)
-        p.floats[p.nfloats++] = tamed(&p, any_window(&p));
+        keep_float(&p, feed(&p, any_shape(&p, 3), MTF_F64));
+    for (int k = 0; k < 2 && seed % 2 == 0; k++) {
+        keep_float(&p, tamed(&p, any_window(&p)));
+        keep_float(&p, any_sample(&p));
+    }
     for (int rows = 5 + below(&p.r, 26); rows > 0; rows--)
-        p.floats[p.nfloats++] = tamed(&p, any_row(&p));
+        keep_float(&p, tamed(&p, any_row(&p)));
     if (seed % 2 == 0) /* the others are as they were when they failed once */
-        p.floats[p.nfloats++] = tamed(&p, below(&p.r, 2) ? any_fan_out(&p) : any_window(&p));
+        keep_float(&p, tamed(&p, any_fan_out(&p)));
+    if (seed % 4 == 2 && p.nfeeds + 2 <= MAX_FEEDS) keep_float(&p, tamed(&p, any_narrow(&p)));
     add_gradients(&p);
     while (p.nfetches < MAX_FETCHES - 1)
         p.fetch[p.nfetches++] = any_float(&p);
@@ -357,180 +472,6 @@ void program_free(random_program *p)
     for (int i = 0; i < p->nfeeds; i++)
         mem_free((void *)(uintptr_t)p->feed[i].data);
     mtf_graph_free(&p->g);
-}
-
-/* ---- running ---- */
-
-static double *result_new(results *r, const mtf_tensor *t)
-{
-    const mtf_shape s = mtf_tensor_shape(t);
-    const int64_t n = mtf_shape_size(&s);
-    r->size[r->n] = n;
-    return r->value[r->n++] = mem_zalloc(sizeof(double) * (size_t)n);
-}
-
-void results_free(results *r)
-{
-    for (int i = 0; i < r->n; i++)
-        mem_free(r->value[i]);
-    r->n = 0;
-}
-
-static void run_steps(random_program *p, mtf_session *s, mtf_program *const *programs_of,
-                      results *r)
-{
-    mtf_err err = {0};
-    mtf_status st = mtf_run(s, programs_of[0], p->nfeeds, p->feed, NULL, NULL, &err);
-    for (int step = 0; step < STEPS && st == MTF_OK; step++) {
-        void *out[MAX_FETCHES + MAX_NODES] = {0};
-        for (int i = 0; i < p->nfetches; i++)
-            out[i] = result_new(r, p->fetch[i]);
-        const mtf_run_values values = {.step = (uint64_t)step};
-        st = mtf_run(s, programs_of[1], p->nfeeds, p->feed, out, &values, &err);
-    }
-    for (int i = 0; i < VARIABLES && st == MTF_OK; i++)
-        st = mtf_state_get(s, p->variable[i], result_new(r, p->variable[i]), &err);
-    if (st != MTF_OK) fail_msg("seed %llu: %s", (unsigned long long)p->seed, err.text);
-}
-
-/* The program's fetches, and with `all` every other value of the graph behind them: what is fetched
- * keeps its memory, so nothing works in place. Returns their number. */
-static int list_fetches(const random_program *p, bool all, mtf_tensor **fetch)
-{
-    int n = p->nfetches;
-    memcpy(fetch, p->fetch, sizeof *fetch * (size_t)n);
-    for (int64_t i = 0; all && i < p->g->nnodes; i++)
-        if (!(p->g->node[i]->op->traits & TRAIT_ASSIGN)) fetch[n++] = &p->g->node[i]->out[0];
-    return n;
-}
-
-/* Has a partial value several readers? */
-static bool has_fan_out(const mtf_program *q)
-{
-    for (int64_t v = 0; v < q->nvalues; v++)
-        if (q->value[v]->pending && q->value[v]->uses > 1) return true;
-    return false;
-}
-
-/* False where the layout is refused. */
-bool program_run(random_program *p, const char *mesh, const char *layout, int threads, bool all,
-                 results *r)
-{
-    mtf_err err = {0};
-    mtf_mesh *m = mtf_mesh_parse(mesh, &err);
-    mtf_layout *l = mtf_layout_parse(layout, m, true, NULL, &err);
-    mtf_tensor **fetch = mem_alloc(sizeof *fetch * (size_t)(p->nfetches + (int)p->g->nnodes));
-    const mtf_request request = {.nfetches = list_fetches(p, all, fetch),
-                                 .fetches = fetch,
-                                 .nupdates = p->nupdates,
-                                 .updates = p->updates,
-                                 .no_buckets = p->seed % 4 == 0,
-                                 .max_value_bytes = p->max_value_bytes};
-    mtf_program *both[2] = {mtf_compile_initial(p->g, m, l, &err), NULL};
-    if (both[0]) both[1] = mtf_compile(p->g, m, l, &request, &err);
-    const bool compiled = both[1] != NULL;
-    mem_free(fetch);
-    const bool limited = p->max_value_bytes && strstr(err.text, "more than the limit");
-    if (!compiled && !limited && !strstr(err.text, "are both split over mesh axis"))
-        fail_msg("seed %llu, mesh %s, layout %s: %s", (unsigned long long)p->seed, mesh, layout,
-                 err.text);
-    if (compiled) {
-        p->fan_outs += has_fan_out(both[1]);
-        const mtf_session_options o = {.threads = threads, .seed = 5};
-        mtf_session *s = mtf_session_new(2, both, &o, &err);
-        if (!s) fail_msg("seed %llu: %s", (unsigned long long)p->seed, err.text);
-        run_steps(p, s, both, r);
-        mtf_session_free(&s);
-    }
-    mtf_program_free(&both[0]);
-    mtf_program_free(&both[1]);
-    mtf_layout_free(&l);
-    mtf_mesh_free(&m);
-    return compiled;
-}
-
-/* ---- shrinking ---- */
-
-/* One value of the graph after the first step, alone: nothing else is fetched and nothing assigned.
- * False where it is of another type than f64 or the layout refuses it. */
-static bool run_alone(random_program *p, mtf_tensor *t, const char *mesh, const char *layout,
-                      double *out)
-{
-    mtf_err err = {0};
-    mtf_mesh *m = mtf_mesh_parse(mesh, &err);
-    mtf_layout *l = mtf_layout_parse(layout, m, true, NULL, &err);
-    const mtf_request request = {.nfetches = 1, .fetches = &t};
-    mtf_program *both[2] = {mtf_compile_initial(p->g, m, l, &err),
-                            mtf_compile(p->g, m, l, &request, &err)};
-    const mtf_session_options o = {.threads = 1, .seed = 5};
-    mtf_session *s = both[0] && both[1] ? mtf_session_new(2, both, &o, &err) : NULL;
-    const bool ran = s && mtf_run(s, both[0], p->nfeeds, p->feed, NULL, NULL, &err) == MTF_OK &&
-                     mtf_run(s, both[1], p->nfeeds, p->feed, (void *[]){out}, NULL, &err) == MTF_OK;
-    mtf_session_free(&s);
-    mtf_program_free(&both[0]);
-    mtf_program_free(&both[1]);
-    mtf_layout_free(&l);
-    mtf_mesh_free(&m);
-    return ran;
-}
-
-static bool close_enough(double a, double b)
-{
-    return fabs(a - b) <= 1e-9 * (1 + fabs(a)) || (isnan(a) && isnan(b)) || a == b;
-}
-
-static bool differs_alone(random_program *p, mtf_tensor *t, const char *mesh, const char *layout)
-{
-    const mtf_shape s = mtf_tensor_shape(t);
-    const int64_t n = mtf_shape_size(&s);
-    if (t->dtype != MTF_F64 || (t->node->op->traits & TRAIT_ASSIGN)) return false;
-    double *one = mem_zalloc(sizeof *one * (size_t)n), *many = mem_zalloc(sizeof *many * (size_t)n);
-    bool differs = false;
-    if (run_alone(p, t, "", "", one) && run_alone(p, t, mesh, layout, many))
-        for (int64_t i = 0; i < n; i++)
-            differs = differs || !close_enough(one[i], many[i]);
-    mem_free(one);
-    mem_free(many);
-    return differs;
-}
-
-/* Prints the rows that the first wrong value is made of, which is the smallest program that fails,
- * where one value alone fails at all. */
-static void print_smallest(uint64_t seed, const char *mesh, const char *layout)
-{
-    random_program p = program_new(seed);
-    int64_t at = 0;
-    while (at < p.g->nnodes && !differs_alone(&p, &p.g->node[at]->out[0], mesh, layout))
-        at++;
-    if (at == p.g->nnodes) {
-        print_message("no value is wrong alone: values fetched or assigned together are\n");
-    } else {
-        bool *needed = mem_zalloc((size_t)p.g->nnodes);
-        needed[at] = true;
-        for (int64_t i = at; i >= 0; i--)
-            for (int k = 0; needed[i] && k < p.g->node[i]->nin; k++)
-                needed[p.g->node[i]->in[k]->node->id] = true;
-        print_message("the smallest program that fails:\n");
-        for (int64_t i = 0; i <= at; i++)
-            if (needed[i]) node_print(p.g->node[i], stdout);
-        mem_free(needed);
-    }
-    program_free(&p);
-}
-
-void results_compare(const random_program *p, const char *mesh, const char *layout,
-                     const results *want, const results *got)
-{
-    for (int i = 0; i < want->n; i++)
-        for (int64_t j = 0; j < want->size[i]; j++) {
-            const double a = want->value[i][j], b = got->value[i][j];
-            if (close_enough(a, b)) continue;
-            print_smallest(p->seed, mesh, layout);
-            fail_msg("seed %llu, mesh '%s', layout '%s': result %d ('%s'), element %lld is %.17g "
-                     "instead of %.17g",
-                     (unsigned long long)p->seed, mesh, layout, i,
-                     mtf_tensor_name(p->fetch[i % p->nfetches]), (long long)j, b, a);
-        }
 }
 
 /* Each name over no axis, or over some of the mesh's in any order. */

@@ -6,7 +6,7 @@
 
 #include "mtf/mtf.h"
 
-enum { NAMES = 7, POOL = 56, MAX_FEEDS = 24, MAX_FETCHES = 12, VARIABLES = 3, RANK = 4, STEPS = 2 };
+enum { NAMES = 7, POOL = 56, MAX_FEEDS = 64, MAX_FETCHES = 12, VARIABLES = 3, RANK = 4, STEPS = 2 };
 enum { MAX_NODES = 4096 };
 
 /* A stream of random choices. */
@@ -24,11 +24,14 @@ typedef struct random_program {
     mtf_tensor *floats[POOL]; /* f64 */
     mtf_feed feed[MAX_FEEDS];
     mtf_tensor *variable[VARIABLES], *updates[VARIABLES], *fetch[MAX_FETCHES];
+    int samples;  /* operands of samples so far */
     int fan_outs; /* runs so far in which a partial value had several readers */
 } random_program;
 
 random_program program_new(uint64_t seed);
 void program_free(random_program *p);
+/* A row or layer of which no program so far has a sample; NULL: there is none. */
+const char *unused_sample(void);
 
 /* What a program gives: the fetches of two steps, then its variables. */
 enum { RESULTS = STEPS * MAX_FETCHES + VARIABLES };

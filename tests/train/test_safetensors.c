@@ -20,15 +20,17 @@ static const safetensors_tensor tensors[] = {
     {.name = "step", .dtype = MTF_I32, .rank = 0},
     {.name = "wide", .dtype = MTF_F64, .rank = 1, .extents = {2}},
     {.name = "none", .dtype = MTF_F32, .rank = 2, .extents = {0, 5}},
+    {.name = "half", .dtype = MTF_BF16, .rank = 1, .extents = {3}},
 };
-enum { TENSORS = 5 };
+enum { TENSORS = 6 };
 static const safetensors_meta meta[] = {{"config", "a: \"b\"\n"}, {"vocabulary", "[10]"}};
 
 static const uint8_t flags[3] = {1, 0, 1};
 static const float matrix[6] = {1, 2, 3, 4, 5, 6.5f};
 static const int32_t step = 41;
 static const double wide[2] = {0.1, -1e300};
-static const void *const data[TENSORS] = {flags, matrix, &step, wide, wide};
+static const uint16_t narrow[3] = {0x3f80, 0xc000, 0x7f80};
+static const void *const data[TENSORS] = {flags, matrix, &step, wide, wide, narrow};
 
 static const char *write_file(const char *name)
 {
@@ -90,14 +92,16 @@ static void the_bytes_are_as_the_format_says(void **state)
         "\"block_0/é\":{\"dtype\":\"F32\",\"shape\":[2,3],\"data_offsets\":[16,40]},"
         "\"step\":{\"dtype\":\"I32\",\"shape\":[],\"data_offsets\":[40,44]},"
         "\"none\":{\"dtype\":\"F32\",\"shape\":[0,5],\"data_offsets\":[44,44]},"
-        "\"flags\":{\"dtype\":\"BOOL\",\"shape\":[3],\"data_offsets\":[44,47]}}";
+        "\"half\":{\"dtype\":\"BF16\",\"shape\":[3],\"data_offsets\":[44,50]},"
+        "\"flags\":{\"dtype\":\"BOOL\",\"shape\":[3],\"data_offsets\":[50,53]}}";
     assert_true(n % 8 == 0 && n >= sizeof header - 1 && n < sizeof header + 7);
     assert_memory_equal(file + 8, header, sizeof header - 1);
     for (size_t i = 8 + sizeof header - 1; i < 8 + n; i++)
         assert_int_equal(file[i], ' ');
-    assert_int_equal(bytes, 8 + n + 47);
+    assert_int_equal(bytes, 8 + n + 53);
     assert_memory_equal(file + 8 + n, wide, 16);
-    assert_memory_equal(file + 8 + n + 44, flags, 3);
+    assert_memory_equal(file + 8 + n + 44, narrow, 6);
+    assert_memory_equal(file + 8 + n + 50, flags, 3);
     mem_free(file);
 }
 
@@ -179,8 +183,8 @@ static void every_damage_has_its_message(void **state)
         {"{\"a\":{\"shape\":[1],\"data_offsets\":[0,4]}}", 4, "'bad': tensor 'a' has no dtype"},
         {"{\"a\":{\"dtype\":7,\"shape\":[1],\"data_offsets\":[0,4]}}", 4,
          "'bad': tensor 'a' has no dtype"},
-        {"{\"a\":" T("BF16", "[1]", "[0,2]") "}", 2,
-         "'bad': tensor 'a' has dtype 'BF16'; only F32, F64, I32 and BOOL can be read"},
+        {"{\"a\":" T("F16", "[1]", "[0,2]") "}", 2,
+         "'bad': tensor 'a' has dtype 'F16'; only F32, F64, BF16, I32 and BOOL can be read"},
         {"{\"a\":{\"dtype\":\"F32\",\"data_offsets\":[0,4]}}", 4, "'bad': tensor 'a' has no shape"},
         {"{\"a\":" T("F32", "4", "[0,4]") "}", 4, "'bad': tensor 'a' has no shape"},
         {"{\"a\":" T("F32", "[1,1,1,1,1,1,1,1,1,1,1,1,1]", "[0,4]") "}", 4,

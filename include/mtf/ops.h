@@ -50,9 +50,9 @@ mtf_tensor *mtf_variable_read(mtf_tensor *variable);
 /* The variable's value after the run is `value`. Takes effect where it is listed as an update of a
  * program; at most one assignment of a variable per program. */
 mtf_tensor *mtf_assign(mtf_tensor *variable, mtf_tensor *value);
-/* The same value everywhere. */
+/* The same value everywhere, as a cast from f64 gives it. */
 mtf_tensor *mtf_constant(mtf_graph *g, double value, mtf_shape shape, mtf_dtype type);
-/* out[d] = d, of any type but bool; bf16 rounds beyond 256. */
+/* out[d] = d, of any type but bool; i32 counts to 2^31 elements, bf16 rounds beyond 256. */
 mtf_tensor *mtf_range(mtf_graph *g, mtf_dim dim, mtf_dtype type);
 
 /* What keeps queries from later keys: [query memory], 0 where query's index >= memory's, else -1e9.
@@ -250,7 +250,7 @@ mtf_tensor *mtf_sort(mtf_tensor *x, const char *dim, bool descending, mtf_tensor
 
 /* How to draw from logits. */
 typedef struct mtf_sampling {
-    double temperature; /* logits are divided by it; 0: always the largest */
+    double temperature; /* logits are divided by it, 1e-6 to 1e6; 0: always the largest */
     int64_t top_k;      /* only the k largest can be drawn; 0: all. Ties to the lowest index */
     double top_p; /* only the largest, until they have this probability together; 0 or 1: all */
 } mtf_sampling;

@@ -79,8 +79,7 @@ static const char *wrong_option(const mtf_adafactor_options *o)
         {o->decay_offset >= 0, "decay_offset must be at least 0"},
         {o->beta1 >= 0 && o->beta1 < 1, "beta1 must be at least 0 and below 1"},
         {o->clipping_threshold >= 0, "clipping_threshold must be at least 0"},
-        {o->epsilon1 >= 0, "epsilon1 must be at least 0"},
-        {o->epsilon2 >= 0, "epsilon2 must be at least 0"},
+        {o->epsilon2 >= 0 && isfinite(o->epsilon2), "epsilon2 must be a number of at least 0"},
     };
     for (size_t i = 0; i < sizeof checks / sizeof *checks; i++)
         if (!checks[i].right) return checks[i].text;
@@ -103,10 +102,10 @@ static void begin(mtf_graph *g, mtf_optimizer *o)
     const char *wrong = wrong_option(a);
     int n = 0;
     if (wrong) graph_fail(g, "optimizer adafactor: %s", wrong);
+    optimizer_check_epsilon(g, o, "adafactor.epsilon1", a->epsilon1);
     for (const char *at = a->stacked_dims; (at = next_name(at, &n)); at += n)
         if (!has_dim(o, at, n))
             graph_fail(g, "optimizer adafactor: no variable has the stacked dim '%.*s'", n, at);
-    if (a->stacked_dims) a->stacked_dims = arena_strdup(g->mem, a->stacked_dims);
     if (a->exclude_from_parameter_scale &&
         !optimizer_match(g, "exclude_from_parameter_scale", a->exclude_from_parameter_scale,
                          o->nvariables, o->variable, o->scales))

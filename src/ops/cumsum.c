@@ -241,7 +241,7 @@ static bool lower(lowering *l, mtf_node *n)
     const mtf_dim d = n->in[0]->shape.dim[a.at];
     a.parts = lower_parts(l, &d);
     if (a.parts == 1) return lower_generic(l, n);
-    a.blocks = lower_blocks_name(l, &d);
+    a.blocks = lower_blocks_name(l, n);
     mtf_tensor *x = n->in[0], *sums = lower_blocks(l, n, &block_sum, x, &a, a.dim, a.blocks);
     if (!sums) return false;
     mtf_tensor *out = lower_node(l, n, &join, 2, (mtf_tensor *[]){x, sums}, &a);

@@ -134,7 +134,7 @@ mtf_tensor *window_build(mtf_tensor *x, const char *dim, int64_t start, int64_t 
     return graph_add(x->node->graph, within ? &op_slice : &op_pad, NULL, 1, &x, &a);
 }
 
-static int64_t size_along(const mtf_tensor *x, const char *what, const char *dim)
+int64_t window_has(const mtf_tensor *x, const char *what, const char *dim)
 {
     const int at = mtf_shape_find(&x->shape, dim);
     if (at >= 0) return x->shape.dim[at].size;
@@ -146,7 +146,7 @@ static int64_t size_along(const mtf_tensor *x, const char *what, const char *dim
 mtf_tensor *mtf_slice(mtf_tensor *x, const char *dim, int64_t begin, int64_t size)
 {
     if (!x) return NULL;
-    const int64_t n = size_along(x, "slice", dim);
+    const int64_t n = window_has(x, "slice", dim);
     if (n == 0) return NULL;
     if (begin < 0 || size < 1 || begin > n || size > n - begin)
         return graph_fail(x->node->graph,
@@ -158,15 +158,17 @@ mtf_tensor *mtf_slice(mtf_tensor *x, const char *dim, int64_t begin, int64_t siz
 
 mtf_tensor *mtf_slice_dims(mtf_tensor *x, int n, const mtf_window *w)
 {
-    for (int i = 0; i < n; i++)
-        x = mtf_slice(x, w[i].dim, w[i].begin, w[i].size);
+    for (int i = 0; i < n && x; i++)
+        x = w ? mtf_slice(x, w[i].dim, w[i].begin, w[i].size)
+              : graph_fail(x->node->graph, "slice of '%s': the list of %d windows is NULL",
+                           x->node->name, n);
     return x;
 }
 
 mtf_tensor *mtf_pad(mtf_tensor *x, const char *dim, int64_t before, int64_t after)
 {
     if (!x) return NULL;
-    const int64_t n = size_along(x, "pad", dim);
+    const int64_t n = window_has(x, "pad", dim);
     if (n == 0) return NULL;
     if (before < 0 || after < 0 || before > INT64_MAX - n || after > INT64_MAX - n - before)
         return graph_fail(x->node->graph,
@@ -178,7 +180,9 @@ mtf_tensor *mtf_pad(mtf_tensor *x, const char *dim, int64_t before, int64_t afte
 
 mtf_tensor *mtf_pad_dims(mtf_tensor *x, int n, const mtf_padding *p)
 {
-    for (int i = 0; i < n; i++)
-        x = mtf_pad(x, p[i].dim, p[i].before, p[i].after);
+    for (int i = 0; i < n && x; i++)
+        x = p ? mtf_pad(x, p[i].dim, p[i].before, p[i].after)
+              : graph_fail(x->node->graph, "pad of '%s': the list of %d paddings is NULL",
+                           x->node->name, n);
     return x;
 }

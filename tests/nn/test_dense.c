@@ -270,7 +270,9 @@ static void messages(void **state)
         {wrong_variables, 4, "there is no activation 'gleu'; did you mean 'gelu'?"},
         {wrong_variables, 5, "dense_product 'p': 0 activations; there must be 1 to 4"},
         {wrong_filter, 0,
-         "separable_conv1d 's': relative positions from 1 to 0; there must be 1 to 1000"},
+         "separable_conv1d 's': relative positions from 1 to 0; there must be 1 to 1000 that an "
+         "i32 "
+         "holds"},
         {wrong_inputs, 0, "dense 'd/kernel': 'x' of shape [b=4 e=2] lacks the reduced dim io"},
         {wrong_inputs, 1, "dense 'd/kernel': 'x' of shape [b=4 io=2] lacks the expert dim e"},
         {wrong_inputs, 2,

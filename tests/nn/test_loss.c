@@ -206,7 +206,7 @@ static void messages(void **state)
         {wrong_type, "softmax_cross_entropy: targets 'y' are f32 and logits 'x' are f64"},
         {wrong_classes, "'x' has no dim vocab; its shape is [t=2 c=4]"},
         {wrong_smoothing, "softmax_cross_entropy: label_smoothing is 1.5; it must be from 0 to 1"},
-        {wrong_z_loss, "softmax_cross_entropy: z_loss is -1; it must be at least 0"},
+        {wrong_z_loss, "softmax_cross_entropy: z_loss is -1; it must be a number of at least 0"},
         {wrong_sigmoid, "sigmoid_cross_entropy: targets 'y' are i32; cast them to f64"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {

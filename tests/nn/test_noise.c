@@ -176,7 +176,7 @@ static void messages(void **state)
         "type f64",
         "dropout 'd': the probability of staying, 'constant', is f32[]; it must be a scalar of "
         "type f64",
-        "jitter 'j': epsilon is -0.5; it must be at least 0",
+        "jitter 'j': epsilon is -0.5; it must be a number of at least 0",
         "clip_activation_gradient 'x': the limit is 0; it must be above 0",
     };
     for (int k = 0; k < (int)(sizeof want / sizeof *want); k++) {

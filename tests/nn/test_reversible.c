@@ -193,6 +193,45 @@ static void composes(void **state)
     assert_true(sums[0][1] > 1);
 }
 
+/* What f gives need not be built by it: its argument, or a tensor from before. */
+static mtf_tensor *given(void *t, mtf_tensor *x)
+{
+    return t ? t : x;
+}
+
+static void results_from_before(void **state)
+{
+    (void)state;
+    eval e = eval_open();
+    mtf_tensor *x = INPUT(&e, MTF_SHAPE({"a", 2}), MTF_F64, 1, -2);
+    mtf_tensor *w = INPUT(&e, MTF_SHAPE({"a", 2}), MTF_F64, 3, 5);
+    mtf_reversible s = mtf_reversible_layer(mtf_reversible_begin(x), given, w); /* x, x + w */
+    s = mtf_reversible_layer(s, given, NULL);                                   /* x + w, 2 x + w */
+    mtf_tensor *y = mtf_square(mtf_reversible_end(s));
+    EXPECT(&e, y, 0, 81, 16);
+    EXPECT(&e, eval_gradient(y, x), 0, 6 * 9, 6 * 4);
+    EXPECT(&e, eval_gradient(y, w), 0, 4 * 9, 4 * 4);
+    eval_close(&e);
+}
+
+/* Two layers on the same streams would both hand back what they have reconstructed. */
+static void streams_go_on_once(void **state)
+{
+    (void)state;
+    eval e = eval_open();
+    mtf_err err = {0};
+    mtf_tensor *x = INPUT(&e, MTF_SHAPE({"a", 2}), MTF_F64, 1, -2);
+    const mtf_reversible first = mtf_reversible_begin(x);
+    const mtf_reversible s = mtf_reversible_layer(first, given, NULL);
+    assert_non_null(mtf_reversible_end(mtf_reversible_layer(first, given, NULL)));
+    assert_non_null(mtf_reversible_end(mtf_reversible_layer(s, given, NULL)));
+    assert_int_equal(mtf_graph_status(e.g, NULL), MTF_OK);
+    assert_null(mtf_reversible_end(mtf_reversible_layer(s, given, NULL)));
+    assert_int_equal(mtf_graph_status(e.g, &err), MTF_INVALID);
+    assert_non_null(strstr(err.text, "go into a layer already"));
+    eval_close(&e);
+}
+
 /* ---- mistakes ---- */
 
 static mtf_tensor *other_shape(void *c, mtf_tensor *x)
@@ -212,6 +251,12 @@ static mtf_tensor *fails(void *c, mtf_tensor *x)
     return mtf_softmax(x, "nothing");
 }
 
+static mtf_tensor *gives_nothing(void *c, mtf_tensor *x)
+{
+    (void)c, (void)x;
+    return NULL;
+}
+
 static void mistakes_have_messages(void **state)
 {
     (void)state;
@@ -221,6 +266,7 @@ static void mistakes_have_messages(void **state)
     } mistakes[] = {{"no_function", NULL},
                     {"other_shape", other_shape},
                     {"makes_a_variable", makes_a_variable},
+                    {"gives_nothing", gives_nothing},
                     {"fails", fails}};
     char *text = NULL;
     size_t size = 0;
@@ -247,6 +293,8 @@ int main(void)
         cmocka_unit_test(gradients_of_plain_layers),
         cmocka_unit_test(memory_does_not_grow_with_depth),
         cmocka_unit_test(composes),
+        cmocka_unit_test(results_from_before),
+        cmocka_unit_test(streams_go_on_once),
         cmocka_unit_test(mistakes_have_messages),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -200,9 +200,11 @@ static bool block_sum_infer(mtf_graph *g, mtf_node *n)
     return true;
 }
 
+/* Running sums of bf16 are rounded, and those of a part of the operand are not the result's. */
 static bool linear(const mtf_node *n, unsigned mask)
 {
-    return mask == (1u << n->nin) - 1;
+    const bool rounds = n->out[0].dtype != mtf_dtype_of_sums(n->out[0].dtype);
+    return mask == (1u << n->nin) - 1 && !rounds;
 }
 
 static const op block_sum = {

@@ -4,10 +4,10 @@
 #include "nn/optimize.h"
 
 #include <math.h>
-#include <regex.h>
 #include <string.h>
 
 #include "base/fault.h"
+#include "base/pattern.h"
 #include "graph/graph.h"
 #include "ops/rows.h"
 
@@ -73,13 +73,9 @@ bool optimizer_match(mtf_graph *g, const char *what, const char *pattern, int n,
                      mtf_tensor *const *variables, bool *mark)
 {
     regex_t regex;
-    const int code = regcomp(&regex, pattern, REG_EXTENDED | REG_NOSUB);
-    if (code != 0) {
-        char text[128];
-        regerror(code, &regex, text, sizeof text);
-        return graph_fail(g, "optimizer: %s '%s' is no regular expression: %s", what, pattern,
-                          text) != NULL;
-    }
+    mtf_err err = {0};
+    if (pattern_compile(pattern, &regex, &err) != MTF_OK)
+        return graph_fail(g, "optimizer: %s %s", what, err.text) != NULL;
     bool any = false;
     for (int i = 0; i < n; i++) {
         mark[i] = regexec(&regex, mtf_tensor_name(variables[i]), 0, NULL, 0) == 0;

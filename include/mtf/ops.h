@@ -60,7 +60,7 @@ mtf_tensor *mtf_range(mtf_graph *g, mtf_dim dim, mtf_dtype type);
 mtf_tensor *mtf_causal_bias(mtf_graph *g, mtf_dim query, mtf_dim memory, mtf_dtype type);
 
 /* Random tensors. A value depends on the seed of the run, the name's path, the step of the run and
- * the element's global index, never on mesh or layout (DESIGN 7). Of a floating-point type; a bf16
+ * the element's global index, never on mesh or layout. Of a floating-point type; a bf16
  * is the f32 of the same place, rounded, so that `high` itself may come out of a uniform one. */
 mtf_tensor *mtf_random_uniform(mtf_graph *g, const char *name, mtf_shape shape, mtf_dtype type,
                                double low, double high);

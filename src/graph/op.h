@@ -7,7 +7,7 @@
 #include "base/kernel.h"
 #include "graph/graph.h"
 
-/* What a dim of the iteration space means for a result that is cut along it (DESIGN 4). */
+/* What a dim of the iteration space means for a result that is cut along it. */
 typedef enum role {
     ROLE_MAP,
     ROLE_SUM,

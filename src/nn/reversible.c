@@ -89,23 +89,44 @@ static void find_others(mtf_graph *g, layer *l)
     mem_free(all);
 }
 
-/* Each stream is handed back once: reconstructions of two layers would be added up. */
-static bool goes_on_once(mtf_graph *g, const mtf_reversible *s)
+/* Are the streams as a layer gave them? Others would be reconstructed as these. */
+static bool are_of(const mtf_node *from, const mtf_reversible *s)
 {
-    const mtf_node *from = s->back1->node;
-    if (from->op != &op_custom_gradient) return true;
+    return s->x1 == &from->out[X1] && s->back1 == &from->out[BACK1] && s->x2 == &from->out[X2] &&
+           s->back2 == &from->out[BACK2];
+}
+
+/* Did they go into a layer? The reconstructions of two would be added up. */
+static bool went_on(const mtf_node *from)
+{
+    const mtf_graph *g = from->graph;
     for (int64_t i = from->id + 1; i < g->nnodes; i++) {
         const mtf_node *n = g->node[i];
-        if (n->op != from->op || n->nin < 2 * STREAMS || n->in[STREAMS + BACK1] != s->back1)
-            continue;
+        if (n->op == from->op && n->nin >= 2 * STREAMS &&
+            n->in[STREAMS + BACK1] == &from->out[BACK1])
+            return true;
+    }
+    return false;
+}
+
+static bool streams_usable(mtf_graph *g, const mtf_reversible *s)
+{
+    const mtf_node *from = s->back1 ? s->back1->node : NULL;
+    if (from && from->op != &op_custom_gradient) return true; /* of mtf_reversible_begin */
+    if (!from || !are_of(from, s))
         graph_fail(
             g,
-            "reversible layer: the streams of '%s' go into a layer already; end them there, or "
-            "begin another stack",
-            from->name);
-        return false;
-    }
-    return true;
+            "reversible layer: its streams '%s' and '%s' are not those of one layer; end the "
+            "stack before they are changed, and begin another",
+            s->x1->node->name, s->x2->node->name);
+    else if (went_on(from))
+        graph_fail(g,
+                   "reversible layer: the streams of '%s' go into a layer already; end them there, "
+                   "or begin another stack",
+                   from->name);
+    else
+        return true;
+    return false;
 }
 
 static bool result_fits(const mtf_tensor *x, const mtf_tensor *f)
@@ -131,7 +152,7 @@ mtf_reversible mtf_reversible_layer(mtf_reversible s, mtf_layer_fn *f, void *con
         graph_fail(g, "reversible layer: f is NULL");
         return r;
     }
-    if (!goes_on_once(g, &s)) return r;
+    if (!streams_usable(g, &s)) return r;
     layer l = {.begin = mtf_graph_mark(g), .x2 = s.x2};
     l.f = f(context, s.x2);
     l.end = mtf_graph_mark(g);

@@ -232,6 +232,27 @@ static void streams_go_on_once(void **state)
     eval_close(&e);
 }
 
+/* What is not a layer's own result would be reconstructed as if it were. */
+static void streams_stay_as_they_are(void **state)
+{
+    (void)state;
+    for (int k = 0; k < 3; k++) {
+        eval e = eval_open();
+        mtf_err err = {0};
+        mtf_tensor *x = INPUT(&e, MTF_SHAPE({"a", 2}), MTF_F64, 1, -2);
+        mtf_reversible s = mtf_reversible_layer(mtf_reversible_begin(x), given, NULL);
+        const mtf_reversible whole = s;
+        if (k == 0) s.x1 = mtf_tanh(s.x1);
+        if (k == 1) s.x1 = whole.x2, s.x2 = whole.x1;
+        if (k == 2) s.back1 = NULL;
+        assert_non_null(mtf_reversible_end(s));
+        assert_null(mtf_reversible_end(mtf_reversible_layer(s, given, NULL)));
+        assert_int_equal(mtf_graph_status(e.g, &err), MTF_INVALID);
+        assert_non_null(strstr(err.text, "are not those of one layer"));
+        eval_close(&e);
+    }
+}
+
 /* ---- mistakes ---- */
 
 static mtf_tensor *other_shape(void *c, mtf_tensor *x)
@@ -295,6 +316,7 @@ int main(void)
         cmocka_unit_test(composes),
         cmocka_unit_test(results_from_before),
         cmocka_unit_test(streams_go_on_once),
+        cmocka_unit_test(streams_stay_as_they_are),
         cmocka_unit_test(mistakes_have_messages),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -66,6 +66,11 @@ static mtf_status check_types(const config_train *t, mtf_err *err)
                        "train.master_dtype is bf16 and train.stored_dtype is f32: a checkpoint "
                        "would lose half of every weight; raise train.master_dtype to f32 or lower "
                        "train.stored_dtype to bf16");
+    if (stored == CONFIG_BF16 && t->ema_decay > 0)
+        return err_set(err, MTF_INVALID,
+                       "train.ema_decay is above 0 and train.stored_dtype is bf16: an average of "
+                       "bf16 would not move; set train.stored_dtype to f32 or train.ema_decay to "
+                       "0");
     return MTF_OK;
 }
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "train/config_schedule.h"
 
-#include <float.h>
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -46,11 +46,11 @@ static mtf_status check_rate(const config *c, const char *key, const mtf_schedul
 {
     const int64_t steps[] = {s->offset + 1, c->train.steps};
     for (int i = 0; i < 2; i++)
-        if (!(mtf_schedule_rate(s, steps[i], c->train.steps) <= (double)FLT_MAX))
+        if (!isfinite(mtf_schedule_rate(s, steps[i], c->train.steps)))
             return err_set(err, MTF_INVALID,
-                           "%s: the learning rate of step %lld is above %g; lower "
+                           "%s: the learning rate of step %lld is not finite; lower "
                            "train.learning_rate or a factor",
-                           key, (long long)steps[i], (double)FLT_MAX);
+                           key, (long long)steps[i]);
     return MTF_OK;
 }
 

@@ -141,8 +141,8 @@ mtf_optimizer *mtf_optimizer_new(mtf_graph *g, const mtf_optimizer_options *o, i
 
 /* Builds one step from a gradient per variable; a variable whose gradient is NULL stays, and so do
  * its slots. Fills `updates`, which has room for MTF_MAX_VARIABLE_UPDATES per variable, with the
- * assignments (mtf_request) and returns their number; 0 after an error. May be called again for
- * another program. */
+ * assignments (mtf_request) and returns their number; 0 after an error: a gradient that has not its
+ * variable's shape. May be called again for another program. */
 int mtf_optimizer_updates(const mtf_optimizer *o, mtf_tensor *const *gradients,
                           mtf_tensor **updates);
 
@@ -171,10 +171,11 @@ double mtf_adafactor_decay(const mtf_adafactor_options *o, int64_t step);
  * element that several processors hold counts once. f32 for tensors of bf16. */
 mtf_tensor *mtf_global_norm(int n, mtf_tensor *const *tensors);
 
-/* min(1, limit / norm): what to multiply gradients with so that their norm is at most `limit`. */
+/* min(1, limit / norm): what to multiply gradients with so that their norm is at most `limit`,
+ * which must be at least 0. */
 mtf_tensor *mtf_clip_factor(mtf_tensor *norm, double limit);
 
-/* Limits of gradients; 0: none. Where several are set they act in this order. */
+/* Limits of gradients; 0: none, below 0: an error. Where several are set they act in this order. */
 typedef struct mtf_clip {
     double value;         /* of each element: to [-value, value] */
     double variable_norm; /* of the norm of each gradient */

@@ -19,11 +19,17 @@ mtf_tensor *mtf_global_norm(int n, mtf_tensor *const *tensors)
     return mtf_sqrt(sum);
 }
 
+static bool limit_usable(mtf_graph *g, const char *what, double limit)
+{
+    return limit >= 0 || graph_fail(g, "clipping: the limit of %s is %g; it must be at least 0",
+                                    what, limit) != NULL;
+}
+
 /* A norm of 0 gives infinity, then 1. */
 mtf_tensor *mtf_clip_factor(mtf_tensor *norm, double limit)
 {
     mtf_graph *g = mtf_tensor_graph(norm);
-    if (!g) return NULL;
+    if (!g || !limit_usable(g, "the norm", limit)) return NULL;
     const mtf_dtype type = mtf_tensor_dtype(norm);
     mtf_tensor *ratio = mtf_div(mtf_constant(g, limit, MTF_SCALAR, type), norm);
     return mtf_minimum(mtf_constant(g, 1.0, MTF_SCALAR, type), ratio);
@@ -47,6 +53,13 @@ static mtf_tensor *clip_one(mtf_tensor *x, const mtf_clip *c)
     return x;
 }
 
+static bool limits_usable(mtf_graph *g, const mtf_clip *c)
+{
+    return limit_usable(g, "each element", c->value) &&
+           limit_usable(g, "the norm of each gradient", c->variable_norm) &&
+           limit_usable(g, "the norm of all gradients", c->norm);
+}
+
 static void multiply(int n, mtf_tensor *const *x, mtf_tensor *factor, mtf_tensor **out)
 {
     for (int i = 0; i < n; i++)
@@ -58,6 +71,12 @@ mtf_tensor *mtf_clip_gradients(int n, mtf_tensor *const *gradients, mtf_tensor *
                                const mtf_clip *c, mtf_tensor **clipped)
 {
     mtf_tensor *norm = mtf_global_norm(n, gradients), *now = norm, *factor = scale;
+    mtf_graph *g = mtf_tensor_graph(norm);
+    if (g && !limits_usable(g, c)) {
+        for (int i = 0; i < n; i++)
+            clipped[i] = NULL;
+        return NULL;
+    }
     if (scale) now = norm = mtf_mul(norm, scale);
     mtf_tensor *const *from = gradients;
     if (c->value > 0 || c->variable_norm > 0) {

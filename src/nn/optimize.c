@@ -3,6 +3,7 @@
  * gradients and slots, so each processor updates what it holds; only Adafactor's means move. */
 #include "nn/optimize.h"
 
+#include <math.h>
 #include <regex.h>
 #include <string.h>
 
@@ -92,10 +93,13 @@ static bool variables_usable(mtf_graph *g, int n, mtf_tensor *const *variables)
     if (n < 1) graph_fail(g, "optimizer: there is no variable");
     for (int i = 0; i < n; i++) {
         const mtf_tensor *v = variables[i];
-        if (!v) return false;
+        if (!v) return graph_fail(g, "optimizer: variable %d of %d is NULL", i, n) != NULL;
         if (!(v->node->op->traits & TRAIT_STATE))
             graph_fail(g, "optimizer: '%s' is no variable", mtf_tensor_name(v));
-        if (mtf_dtype_is_float(v->dtype) && type_of(v) == type_of(variables[0])) continue;
+        if (!mtf_dtype_is_float(v->dtype))
+            graph_fail(g, "optimizer: variable '%s' is %s; it must be f32, bf16 or f64",
+                       mtf_tensor_name(v), mtf_dtype_name(v->dtype));
+        if (type_of(v) == type_of(variables[0])) continue;
         graph_fail(
             g,
             "optimizer: variables '%s' and '%s' have the types %s and %s; all must be f32 or "
@@ -113,6 +117,25 @@ static bool schedule_usable(mtf_graph *g, const char *what, const mtf_schedule *
     return graph_fail(g, "optimizer: schedule%s: %s", what, err.text) != NULL;
 }
 
+static bool numbers_usable(mtf_graph *g, const mtf_optimizer_options *o)
+{
+    const struct {
+        const char *name;
+        double value;
+        bool below_one;
+    } numbers[] = {{"momentum", o->momentum, false},
+                   {"beta1", o->beta1, true},
+                   {"beta2", o->beta2, true},
+                   {"epsilon", o->epsilon, false},
+                   {"weight_decay", o->weight_decay, false},
+                   {"average_decay", o->average_decay, true}};
+    for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
+        if (!(numbers[i].value >= 0 && numbers[i].value < (numbers[i].below_one ? 1 : INFINITY)))
+            graph_fail(g, "optimizer: %s is %g; it must be at least 0 and %s", numbers[i].name,
+                       numbers[i].value, numbers[i].below_one ? "below 1" : "finite");
+    return mtf_graph_status(g, NULL) == MTF_OK;
+}
+
 static bool options_usable(mtf_graph *g, const mtf_optimizer_options *o)
 {
     if ((unsigned)o->kind >= MTF_NUM_OPTIMIZERS)
@@ -120,11 +143,7 @@ static bool options_usable(mtf_graph *g, const mtf_optimizer_options *o)
     if (o->nrules < 0 || o->nrules > MTF_MAX_RATE_RULES)
         graph_fail(g, "optimizer: %d rules of learning rates; there may be %d", o->nrules,
                    (int)MTF_MAX_RATE_RULES);
-    if (!(o->average_decay >= 0 && o->average_decay < 1))
-        graph_fail(g, "optimizer: average_decay is %g; it must be at least 0 and below 1",
-                   o->average_decay);
-    schedule_usable(g, "", &o->schedule);
-    return mtf_graph_status(g, NULL) == MTF_OK;
+    return numbers_usable(g, o) && schedule_usable(g, "", &o->schedule);
 }
 
 static void allocate(mtf_graph *g, mtf_optimizer *o, int n, mtf_tensor *const *variables)
@@ -153,6 +172,10 @@ static void make_rates(mtf_graph *g, mtf_optimizer *o)
         o->rate[k] = mtf_placeholder(g, "learning_rate", MTF_SCALAR, type);
     for (int k = n - 1; k >= 0; k--) {
         copy[k] = o->options.rules[k];
+        if (!copy[k].pattern) {
+            graph_fail(g, "optimizer: rule %d of the learning rates has no pattern", k);
+            return;
+        }
         copy[k].pattern = arena_strdup(g->mem, copy[k].pattern);
         if (!schedule_usable(g, " of a rule", &copy[k].schedule) ||
             !optimizer_match(g, "the pattern of a learning rate", copy[k].pattern, o->nvariables,
@@ -205,6 +228,22 @@ static void add_average(const mtf_optimizer *o, int i, mtf_tensor *value, update
     list->update[list->n++] = mtf_assign(o->average[i], next);
 }
 
+/* One of fewer dims would be broadcast without a word. */
+static bool gradient_usable(const mtf_tensor *variable, const mtf_tensor *gradient)
+{
+    if (gradient->node->graph != variable->node->graph)
+        return graph_fail(variable->node->graph,
+                          "optimizer: the gradient of '%s' belongs to another graph",
+                          mtf_tensor_name(variable)) != NULL;
+    if (shape_equal(&gradient->shape, &variable->shape) && mtf_dtype_is_float(gradient->dtype))
+        return true;
+    return graph_fail(variable->node->graph,
+                      "optimizer: the gradient of '%s' is %s%s; it must be a floating-point tensor "
+                      "of shape %s",
+                      mtf_tensor_name(variable), mtf_dtype_name(gradient->dtype),
+                      shape_text(&gradient->shape), shape_text(&variable->shape)) != NULL;
+}
+
 int mtf_optimizer_updates(const mtf_optimizer *o, mtf_tensor *const *gradients,
                           mtf_tensor **updates)
 {
@@ -214,6 +253,7 @@ int mtf_optimizer_updates(const mtf_optimizer *o, mtf_tensor *const *gradients,
     mtf_scope_push(g, "optimizer");
     for (int i = 0; i < o->nvariables; i++) {
         if (!gradients[i]) continue;
+        if (!gradient_usable(o->variable[i], gradients[i])) break;
         mtf_tensor *gradient = mtf_cast(gradients[i], optimizer_type(o));
         mtf_tensor *change = rows[o->options.kind]->change(o, i, gradient, &list);
         mtf_tensor *value = mtf_sub(optimizer_value(o, i), change);

@@ -8,7 +8,7 @@ mtf_separable_weights mtf_separable_variables(mtf_graph *g, const char *name, mt
                                               mtf_dtype type)
 {
     mtf_separable_weights w = {.first = first};
-    if (last < first || last - first >= 1000) {
+    if (last < first || (uint64_t)last - (uint64_t)first >= 1000) {
         graph_fail(
             g,
             "separable_conv1d '%s': relative positions from %lld to %lld; there must be 1 to "

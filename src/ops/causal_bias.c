@@ -47,14 +47,11 @@ static void kernel(const kernel_args *k, int64_t begin, int64_t end)
 
 static mtf_tensor *sample(mtf_graph *g, int k)
 {
-    const mtf_dim a = {"a", 6}, b = {"b", 6}, c = {"c", 10};
-    switch (k) {
-    case 0:
-        return mtf_causal_bias(g, a, b, sample_float());
-    case 1:
-        return mtf_causal_bias(g, a, c, sample_float());
-    }
-    return NULL;
+    static const struct {
+        mtf_dim query, memory;
+    } of[] = {{{"a", 6}, {"b", 6}},  {{"a", 6}, {"c", 10}}, {{"a", 10}, {"b", 3}},
+              {{"a", 1}, {"b", 10}}, {{"a", 3}, {"b", 1}},  {{"a", 1}, {"b", 1}}};
+    return k < 6 ? mtf_causal_bias(g, of[k].query, of[k].memory, sample_float()) : NULL;
 }
 
 const op op_causal_bias = {

@@ -58,6 +58,21 @@ static mtf_tensor *one_hot_sample(mtf_graph *g, int k)
                            0.9, 0.1, sample_float());
     case 2:
         return mtf_one_hot(sample_integers(g, MTF_SCALAR), v, 1.0, 0.0, MTF_I32);
+    case 3: /* on and off are one, and exchanged */
+        return mtf_one_hot(sample_integers(g, MTF_SHAPE({"a", 9})), v, 2.5, 2.5, sample_float());
+    case 4:
+        return mtf_one_hot(sample_integers(g, MTF_SHAPE({"a", 3})), v, -1.0, 1e6, sample_float());
+    case 5:
+        return mtf_one_hot(sample_integers(g, MTF_SHAPE({"a", 9})), (mtf_dim){"v", 1}, 1.0, 0.0,
+                           sample_float());
+    case 6:
+        return mtf_one_hot(sample_integers(g, MTF_SHAPE({"a", 1}, {"b", 3})), (mtf_dim){"v", 3},
+                           1.0, 0.0, sample_float());
+    case 7:
+        return mtf_one_hot(sample_integers(g, MTF_SHAPE({"a", 9})), v, 1.0, 0.0, MTF_BOOL);
+    case 8: /* no index is in the dim */
+        return mtf_one_hot(mtf_offset(sample_integers(g, MTF_SHAPE({"a", 9})), 8), v, 1.0, 0.0,
+                           sample_float());
     }
     return NULL;
 }

@@ -96,7 +96,14 @@ static mtf_tensor *sample_with(mtf_graph *g, int k, const op *row,
     const mtf_shape abc = MTF_SHAPE({"a", 4}, {"b", 6}, {"c", 9});
     const mtf_shape to[] = {MTF_SHAPE({"a", 4}), MTF_SHAPE({"c", 9}), MTF_SHAPE({"c", 9}, {"a", 4}),
                             MTF_SCALAR};
-    return k < 4 ? build(row, operand(g, abc), &to[k]) : NULL;
+    if (k < 4) return build(row, operand(g, abc), &to[k]);
+    /* Over dims of size 1, over dims of which some processors have nothing, over no dim. */
+    const mtf_shape small = MTF_SHAPE({"a", 1}, {"b", 3}, {"c", 1});
+    const mtf_shape edges[] = {MTF_SHAPE({"b", 3}), MTF_SHAPE({"c", 1}), MTF_SCALAR, small,
+                               MTF_SHAPE({"c", 1}, {"b", 3}, {"a", 1})};
+    if (k < 9) return build(row, operand(g, small), &edges[k - 4]);
+    if (k == 9) return build(row, operand(g, MTF_SCALAR), &to[3]);
+    return k == 10 && row != &op_reduce_mean ? build(row, sample_integers(g, abc), &to[2]) : NULL;
 }
 
 #define SAMPLE(fn, operand)                                                                        \

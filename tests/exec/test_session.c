@@ -118,7 +118,7 @@ static void product_of_too_many_dims(void **state)
     mtf_graph *g = mtf_graph_new();
     mtf_layout *l = layout_of("");
     enum { EACH = MTF_MAX_RANK / 3 };
-    char names[6][EACH][8];
+    char names[6][EACH][32];
     static const int groups[4][3] = {{0, 1, 2}, {0, 3, 4}, {1, 3, 5}, {2, 4, 5}};
     mtf_tensor *x[4];
     for (int k = 0; k < 4; k++) {

@@ -19,7 +19,7 @@ static mtf_tensor *kernel_of(parts *p, mtf_dense_options o)
     return mtf_dense_variables(p->g, "d", &o, MTF_F32).kernel;
 }
 
-static mtf_shape many_dims(char (*names)[8], char letter)
+static mtf_shape many_dims(char (*names)[16], char letter)
 {
     mtf_shape s = MTF_SCALAR;
     for (int i = 0; i < MTF_MAX_RANK - 1; i++) {
@@ -31,7 +31,7 @@ static mtf_shape many_dims(char (*names)[8], char letter)
 
 static mtf_tensor *kernel_of_too_many_dims(parts *p)
 {
-    static char names[2][MTF_MAX_RANK][8];
+    static char names[2][MTF_MAX_RANK][16];
     return kernel_of(p, (mtf_dense_options){.reduced = many_dims(names[0], 'r'),
                                             .out = many_dims(names[1], 'o')});
 }

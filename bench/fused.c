@@ -90,8 +90,6 @@ static mtf_tensor *gelu_grad_parts(const operands *o)
 
 /* ---- arithmetic ---- */
 
-EXPRESSION(square_row, mtf_square(o->x))
-EXPRESSION(square_parts, mtf_mul(o->x, o->x))
 EXPRESSION(abs_row, mtf_abs(o->x))
 EXPRESSION(abs_parts, mtf_maximum(o->x, mtf_negative(o->x)))
 EXPRESSION(rsqrt_row, mtf_rsqrt(o->x))
@@ -100,20 +98,6 @@ EXPRESSION(not_equal_row, mtf_not_equal(o->x, o->y))
 EXPRESSION(not_equal_parts, mtf_logical_not(mtf_equal(o->x, o->y)))
 EXPRESSION(less_equal_row, mtf_less_equal(o->x, o->y))
 EXPRESSION(less_equal_parts, mtf_logical_not(mtf_less(o->y, o->x)))
-
-/* ---- sums ---- */
-
-EXPRESSION(mean_of_cols_row, mtf_reduce_mean(o->x, MTF_SHAPE({"rows", ROWS})))
-EXPRESSION(mean_of_cols_parts,
-           mtf_scale(mtf_reduce_sum(o->x, MTF_SHAPE({"rows", ROWS})), 1.0 / COLS))
-
-static mtf_tensor *in_pairs(const operands *o)
-{
-    return mtf_reshape(o->x, MTF_SHAPE({"rows", ROWS}, {"cols", COLS / 2}, {"pair", 2}));
-}
-#define HALF MTF_SHAPE({"rows", ROWS}, {"cols", COLS / 2})
-EXPRESSION(mean_of_pairs_row, mtf_reduce_mean(in_pairs(o), HALF))
-EXPRESSION(mean_of_pairs_parts, mtf_scale(mtf_reduce_sum(in_pairs(o), HALF), 0.5))
 
 /* ---- random choices, masks and indices ---- */
 
@@ -152,11 +136,10 @@ static const struct {
     const char *name;
     build_fn *row, *parts;
 } pairs[] = {
-    PAIR(relu),         PAIR(relu_grad),     PAIR(leaky_relu), PAIR(sigmoid),     PAIR(swish),
-    PAIR(softplus),     PAIR(elu),           PAIR(selu),       PAIR(gelu),        PAIR(gelu_grad),
-    PAIR(square),       PAIR(abs),           PAIR(rsqrt),      PAIR(not_equal),   PAIR(less_equal),
-    PAIR(mean_of_cols), PAIR(mean_of_pairs), PAIR(dropout),    PAIR(causal_bias), PAIR(one_hot),
-    PAIR(gather),       PAIR(scatter_add),
+    PAIR(relu),        PAIR(relu_grad), PAIR(leaky_relu), PAIR(sigmoid),     PAIR(swish),
+    PAIR(softplus),    PAIR(elu),       PAIR(selu),       PAIR(gelu),        PAIR(gelu_grad),
+    PAIR(abs),         PAIR(rsqrt),     PAIR(not_equal),  PAIR(less_equal),  PAIR(dropout),
+    PAIR(causal_bias), PAIR(one_hot),   PAIR(gather),     PAIR(scatter_add),
 };
 enum { PAIRS = sizeof pairs / sizeof *pairs };
 

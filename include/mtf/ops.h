@@ -150,7 +150,7 @@ mtf_tensor *mtf_matmul(mtf_tensor *x, mtf_tensor *y, mtf_shape output);
 
 /* Reductions to the dims of `output` (a subset of x's, in any order). */
 mtf_tensor *mtf_reduce_sum(mtf_tensor *x, mtf_shape output);
-mtf_tensor *mtf_reduce_mean(mtf_tensor *x, mtf_shape output); /* f32, f64 */
+mtf_tensor *mtf_reduce_mean(mtf_tensor *x, mtf_shape output); /* f32, f64, bf16 */
 /* The gradient is shared equally among tied elements. NaN wins. */
 mtf_tensor *mtf_reduce_max(mtf_tensor *x, mtf_shape output);
 mtf_tensor *mtf_reduce_min(mtf_tensor *x, mtf_shape output);

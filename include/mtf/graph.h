@@ -21,8 +21,10 @@ typedef struct mtf_tensor mtf_tensor;
 
 enum { MTF_MAX_RANK = 12 };
 
-/* A named dimension. A name has no spaces and none of `: ; , . +`. In one tensor and in one
- * operation a name has one size; elsewhere in the graph it may have another. */
+/* A named dimension. A name has 1 to 63 characters, no spaces, quotes and brackets and none of
+ * `: ; , . + =`. In one tensor and in one operation a name has one size; elsewhere in the graph it
+ * may have another. Operations that need a dim of their own on the way call it "@group" and the
+ * like: leave names with @ in front to them, so that no rule of a layout is meant for both. */
 typedef struct mtf_dim {
     const char *name;
     int64_t size; /* at least 1 */

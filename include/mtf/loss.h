@@ -34,8 +34,8 @@ mtf_tensor *mtf_softmax_cross_entropy(mtf_tensor *logits, mtf_tensor *targets, c
  * logits, in any order, and their type. Shape of logits. */
 mtf_tensor *mtf_sigmoid_cross_entropy(mtf_tensor *logits, mtf_tensor *targets);
 
-/* 1 where the element of `x` (f32, f64, i32) is not 0, else 0: weights that leave out padding.
- * Shape of x; of `type`. */
+/* 1 where the element of `x` (a floating-point type or i32) is not 0, else 0: weights that leave
+ * out padding. Shape of x; of `type`. */
 mtf_tensor *mtf_weights_nonzero(mtf_tensor *x, mtf_dtype type);
 
 /* ---- of language models, where a negative target is padding ---- */

@@ -77,6 +77,9 @@ typedef mtf_tensor *mtf_layer_fn(void *context, mtf_tensor *x);
  *   begin: both streams are x.
  *   layer: (x1, x2) becomes (x2, x1 + f(x2)); `f` is called once, at once.
  *   end: x1 + x2.
+ * A pair of streams goes as it is into one layer at most, for that one reconstructs it: a second
+ * layer is an error, and so is a stream that was exchanged for another tensor. A stack begins as
+ * often as one likes.
  * Layers of attention and feed-forward in turn are the stack of the Reformer. */
 mtf_reversible mtf_reversible_begin(mtf_tensor *x);
 mtf_reversible mtf_reversible_layer(mtf_reversible s, mtf_layer_fn *f, void *context);

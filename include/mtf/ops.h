@@ -50,9 +50,9 @@ mtf_tensor *mtf_variable_read(mtf_tensor *variable);
 /* The variable's value after the run is `value`. Takes effect where it is listed as an update of a
  * program; at most one assignment of a variable per program. */
 mtf_tensor *mtf_assign(mtf_tensor *variable, mtf_tensor *value);
-/* The same value everywhere. */
+/* The same value everywhere, as a cast from f64 gives it. */
 mtf_tensor *mtf_constant(mtf_graph *g, double value, mtf_shape shape, mtf_dtype type);
-/* out[d] = d, of any type but bool; bf16 rounds beyond 256. */
+/* out[d] = d, of any type but bool; i32 counts to 2^31 elements, bf16 rounds beyond 256. */
 mtf_tensor *mtf_range(mtf_graph *g, mtf_dim dim, mtf_dtype type);
 
 /* What keeps queries from later keys: [query memory], 0 where query's index >= memory's, else -1e9.
@@ -60,7 +60,7 @@ mtf_tensor *mtf_range(mtf_graph *g, mtf_dim dim, mtf_dtype type);
 mtf_tensor *mtf_causal_bias(mtf_graph *g, mtf_dim query, mtf_dim memory, mtf_dtype type);
 
 /* Random tensors. A value depends on the seed of the run, the name's path, the step of the run and
- * the element's global index, never on mesh or layout (DESIGN 7). Of a floating-point type; a bf16
+ * the element's global index, never on mesh or layout. Of a floating-point type; a bf16
  * is the f32 of the same place, rounded, so that `high` itself may come out of a uniform one. */
 mtf_tensor *mtf_random_uniform(mtf_graph *g, const char *name, mtf_shape shape, mtf_dtype type,
                                double low, double high);
@@ -115,14 +115,14 @@ mtf_tensor *mtf_stop_gradient(mtf_tensor *x);        /* any type */
 mtf_tensor *mtf_scale(mtf_tensor *x, double factor); /* x * factor */
 mtf_tensor *mtf_offset(mtf_tensor *x, double term);  /* x + term */
 
-/* ---- elementwise, several operands; f32, f64 and i32 unless said otherwise ---- */
+/* ---- elementwise, several operands; floating-point types and i32 unless said otherwise ---- */
 
 mtf_tensor *mtf_add(mtf_tensor *x, mtf_tensor *y);
 mtf_tensor *mtf_add_n(int n, mtf_tensor *const *xs); /* at least one */
 mtf_tensor *mtf_sub(mtf_tensor *x, mtf_tensor *y);
 mtf_tensor *mtf_mul(mtf_tensor *x, mtf_tensor *y);
-mtf_tensor *mtf_div(mtf_tensor *x, mtf_tensor *y); /* f32, f64 */
-/* x^y; NaN for a negative x and a y that is no integer. f32, f64. */
+mtf_tensor *mtf_div(mtf_tensor *x, mtf_tensor *y); /* floating-point types */
+/* x^y; NaN for a negative x and a y that is no integer. Floating-point types. */
 mtf_tensor *mtf_pow(mtf_tensor *x, mtf_tensor *y);
 mtf_tensor *mtf_maximum(mtf_tensor *x,
                         mtf_tensor *y); /* NaN wins; the gradient is halved at ties */
@@ -150,7 +150,7 @@ mtf_tensor *mtf_matmul(mtf_tensor *x, mtf_tensor *y, mtf_shape output);
 
 /* Reductions to the dims of `output` (a subset of x's, in any order). */
 mtf_tensor *mtf_reduce_sum(mtf_tensor *x, mtf_shape output);
-mtf_tensor *mtf_reduce_mean(mtf_tensor *x, mtf_shape output); /* f32, f64, bf16 */
+mtf_tensor *mtf_reduce_mean(mtf_tensor *x, mtf_shape output); /* floating-point types */
 /* The gradient is shared equally among tied elements. NaN wins. */
 mtf_tensor *mtf_reduce_max(mtf_tensor *x, mtf_shape output);
 mtf_tensor *mtf_reduce_min(mtf_tensor *x, mtf_shape output);
@@ -166,11 +166,11 @@ mtf_tensor *mtf_pool_1d(mtf_tensor *x, const char *dim, int64_t size, mtf_pool_f
 mtf_tensor *mtf_stride_1d(mtf_tensor *x, const char *dim, int64_t size);
 /* Running sums along `dim`: out[.., i, ..] is the sum of x[.., j, ..] over all j <= i, with
  * `exclusive` j < i; with `reverse` j >= i, or j > i. Where `dim` is split the sums of blocks are
- * gathered. f32, f64, i32. */
+ * gathered. Floating-point types and i32. */
 mtf_tensor *mtf_cumsum(mtf_tensor *x, const char *dim, bool exclusive, bool reverse);
-/* log(sum(exp(x))) without overflow. f32, f64. */
+/* log(sum(exp(x))) without overflow. Floating-point types. */
 mtf_tensor *mtf_reduce_logsumexp(mtf_tensor *x, mtf_shape output);
-/* Along the one dim called `dim`; shape of x. f32, f64. */
+/* Along the one dim called `dim`; shape of x. Floating-point types. */
 mtf_tensor *mtf_softmax(mtf_tensor *x, const char *dim);
 mtf_tensor *mtf_log_softmax(mtf_tensor *x, const char *dim);
 
@@ -230,9 +230,9 @@ mtf_tensor *mtf_dynamic_shift(mtf_tensor *x, mtf_tensor *offset, const char *dim
 mtf_tensor *mtf_halo_exchange(mtf_tensor *x, const char *blocks, const char *block, int64_t left,
                               int64_t right, bool wrap);
 
-/* ---- order; f32, f64, i32. NaN is above all numbers, and of equal elements the one with the
- * lowest index comes first, on every layout. Where `dim` is split every processor chooses from its
- * block and only what it chose is gathered. ---- */
+/* ---- order; floating-point types and i32. NaN is above all numbers, and of equal elements the one
+ * with the lowest index comes first, on every layout. Where `dim` is split every processor chooses
+ * from its block and only what it chose is gathered. ---- */
 
 /* The k.size largest elements of x along `dim`, the largest first, or the smallest, the smallest
  * first: the dims of x without `dim`, then k, whose name x does not use; 1 <= k.size <= size of
@@ -250,16 +250,15 @@ mtf_tensor *mtf_sort(mtf_tensor *x, const char *dim, bool descending, mtf_tensor
 
 /* How to draw from logits. */
 typedef struct mtf_sampling {
-    double temperature; /* logits are divided by it; 0: always the largest */
+    double temperature; /* logits are divided by it, 1e-6 to 1e6; 0: always the largest */
     int64_t top_k;      /* only the k largest can be drawn; 0: all. Ties to the lowest index */
     double top_p; /* only the largest, until they have this probability together; 0 or 1: all */
 } mtf_sampling;
 
 /* An i32 index along `dim`, drawn with the probabilities softmax(logits / temperature) among those
  * that the options leave (first top_k, then top_p of what is left): logits' dims without `dim`. The
- * stream of the draw is that of its path, as for random tensors; the same on every layout. f32,
- * f64.
- */
+ * stream of the draw is that of its path, as for random tensors; the same on every layout.
+ * Floating-point types; drawn in f32 for bf16. */
 mtf_tensor *mtf_sample(mtf_tensor *logits, const char *name, const char *dim,
                        const mtf_sampling *o);
 

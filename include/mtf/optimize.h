@@ -60,7 +60,7 @@ typedef struct mtf_adafactor_options {
     int64_t decay_offset;      /* steps that are taken off t: those of a training before this one */
     double beta1;              /* 0: no first moment */
     double clipping_threshold; /* 0: no clipping */
-    double epsilon1, epsilon2;
+    double epsilon1, epsilon2; /* epsilon1 is above 0 in the variables' type */
     int64_t min_dim_size_to_factor; /* of d1 */
     const char *stacked_dims; /* names, apart by `; , .` or space: dims along which variables of
                                  several layers are stacked; neither d0 nor d1. NULL: none */
@@ -95,7 +95,7 @@ typedef struct mtf_optimizer_options {
     mtf_optimizer_kind kind;
     double momentum;     /* momentum and nesterov */
     double beta1, beta2; /* adam and adamw */
-    double epsilon;      /* adam and adamw */
+    double epsilon;      /* adam and adamw; above 0 in the variables' type */
     bool uncorrected;    /* adam and adamw: no correction of the bias towards 0 */
     double weight_decay; /* adamw only */
     const char
@@ -139,10 +139,10 @@ typedef struct mtf_optimizer {
 mtf_optimizer *mtf_optimizer_new(mtf_graph *g, const mtf_optimizer_options *o, int nvariables,
                                  mtf_tensor *const *variables);
 
-/* Builds one step from a gradient per variable; a variable whose gradient is NULL stays, and so do
- * its slots. Fills `updates`, which has room for MTF_MAX_VARIABLE_UPDATES per variable, with the
- * assignments (mtf_request) and returns their number; 0 after an error: a gradient that has not its
- * variable's shape. May be called again for another program. */
+/* Builds one step from a gradient per variable, of its shape; a variable whose gradient is NULL
+ * stays, and so do its slots. Fills `updates`, which has room for MTF_MAX_VARIABLE_UPDATES per
+ * variable, with the assignments (mtf_request) and returns their number; 0 after an error. May be
+ * called again for another program. */
 int mtf_optimizer_updates(const mtf_optimizer *o, mtf_tensor *const *gradients,
                           mtf_tensor **updates);
 
@@ -171,11 +171,10 @@ double mtf_adafactor_decay(const mtf_adafactor_options *o, int64_t step);
  * element that several processors hold counts once. f32 for tensors of bf16. */
 mtf_tensor *mtf_global_norm(int n, mtf_tensor *const *tensors);
 
-/* min(1, limit / norm): what to multiply gradients with so that their norm is at most `limit`,
- * which must be at least 0. */
+/* min(1, limit / norm): what to multiply gradients with so that their norm is at most `limit`. */
 mtf_tensor *mtf_clip_factor(mtf_tensor *norm, double limit);
 
-/* Limits of gradients; 0: none, below 0: an error. Where several are set they act in this order. */
+/* Limits of gradients; 0: none. Where several are set they act in this order. */
 typedef struct mtf_clip {
     double value;         /* of each element: to [-value, value] */
     double variable_norm; /* of the norm of each gradient */

@@ -28,8 +28,8 @@ typedef struct mtf_session_options {
 /* Memory for `programs` (at least one), which share mesh, state and one slab, and everything that
  * running needs. NULL after an error: programs that differ in their mesh, their variables or how
  * these are cut, a mesh that does not fit the number of ranks, more memory than the machine has.
- * Programs must outlive the session. State is zero until the initial program has run or
- * mtf_state_set. Collective. */
+ * Programs must outlive the session. `options` may be NULL: all zero. State is zero until the
+ * initial program has run or mtf_state_set. Collective. */
 mtf_session *mtf_session_new(int nprograms, mtf_program *const *programs,
                              const mtf_session_options *options, mtf_err *err);
 void mtf_session_free(mtf_session **s);

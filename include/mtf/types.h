@@ -28,7 +28,7 @@ typedef struct mtf_err {
  * a uint16_t: operations widen it to f32, and round their result to the nearest, ties to even. */
 typedef enum mtf_dtype { MTF_F32, MTF_F64, MTF_I32, MTF_BOOL, MTF_BF16, MTF_NUM_DTYPES } mtf_dtype;
 
-/* Bytes of one element of `t`. */
+/* Bytes of one element of `t`, 0 for what is no type. */
 int64_t mtf_dtype_size(mtf_dtype t);
 
 /* "f32", "f64", "i32", "bool" or "bf16", "unknown" for what is no type; the string is static. */

@@ -19,7 +19,7 @@ static bool known(mtf_dtype t)
 
 int64_t mtf_dtype_size(mtf_dtype t)
 {
-    return table[t].size;
+    return known(t) ? table[t].size : 0;
 }
 
 const char *mtf_dtype_name(mtf_dtype t)
@@ -34,5 +34,5 @@ bool mtf_dtype_is_float(mtf_dtype t)
 
 mtf_dtype mtf_dtype_of_sums(mtf_dtype t)
 {
-    return table[t].sums;
+    return known(t) ? table[t].sums : t;
 }

@@ -196,10 +196,11 @@ static void walk(reverse *r, int ny, mtf_tensor *const *ys, mtf_tensor *const *d
 mtf_status mtf_gradients_of(int ny, mtf_tensor *const *ys, mtf_tensor *const *dys, int n,
                             mtf_tensor *const *xs, mtf_tensor **dx)
 {
-    for (int i = 0; i < n; i++)
+    for (int i = 0; i < n && dx; i++)
         dx[i] = NULL;
     mtf_graph *g = graph_of(ny, ys);
     if (!g) return MTF_INVALID;
+    if (n > 0 && (!xs || !dx)) graph_fail(g, "gradients: the list of arguments or results is NULL");
     for (int i = 0; i < ny && g->err.status == MTF_OK; i++) {
         if (!ys[i])
             graph_fail(g, "gradients: y %d is NULL", i);
@@ -216,7 +217,7 @@ mtf_status mtf_gradients_of(int ny, mtf_tensor *const *ys, mtf_tensor *const *dy
 mtf_status mtf_gradients(mtf_tensor *y, int n, mtf_tensor *const *xs, mtf_tensor **dx)
 {
     if (y && (y->shape.rank != 0 || !is_float(y))) {
-        for (int i = 0; i < n; i++)
+        for (int i = 0; i < n && dx; i++)
             dx[i] = NULL;
         graph_fail(y->node->graph,
                    "gradients of '%s': it must be a scalar of a floating-point type, not %s%s",

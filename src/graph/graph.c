@@ -130,7 +130,7 @@ static bool infer(mtf_graph *g, mtf_node *n)
 mtf_tensor *graph_add(mtf_graph *g, const op *row, const char *name, int nin, mtf_tensor *const *in,
                       const void *attr)
 {
-    if (g->err.status != MTF_OK || !inputs_usable(g, row, nin, in)) return NULL;
+    if (!g || g->err.status != MTF_OK || !inputs_usable(g, row, nin, in)) return NULL;
     const char *path = graph_unique_name(g, name ? name : row->name);
     mtf_node *n = make_node(g, g->mem, row, path, nin, in, attr);
     if (!infer(g, n)) return NULL;
@@ -144,7 +144,7 @@ mtf_tensor *graph_add(mtf_graph *g, const op *row, const char *name, int nin, mt
 
 mtf_graph *graph_of(int n, mtf_tensor *const *ts)
 {
-    for (int i = 0; i < n; i++)
+    for (int i = 0; i < n && ts; i++)
         if (ts[i]) return ts[i]->node->graph;
     return NULL;
 }

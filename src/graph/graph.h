@@ -96,7 +96,8 @@ mtf_graph *graph_of(int n, mtf_tensor *const *ts);
 /* "[batch=8 io=4]" in one of a few static buffers of the thread. */
 const char *shape_text(const mtf_shape *s);
 bool shape_equal(const mtf_shape *a, const mtf_shape *b);
-/* `base`, or base_1, base_2, ...: a name that no dim of `s` has. */
+/* A name for a dim of ours beside those of `s`: "@base", or @base_1, @base_2, ... No user's dims
+ * and rules of layouts begin so. */
 const char *shape_fresh_name(mtf_graph *g, const mtf_shape *s, const char *base);
 /* Position of an interned name, or -1. */
 int shape_find(const mtf_shape *s, const char *interned);

@@ -7,7 +7,7 @@
 #include "base/kernel.h"
 #include "graph/graph.h"
 
-/* What a dim of the iteration space means for a result that is cut along it (DESIGN 4). */
+/* What a dim of the iteration space means for a result that is cut along it. */
 typedef enum role {
     ROLE_MAP,
     ROLE_SUM,
@@ -143,9 +143,11 @@ bool lower_window(lowering *l, mtf_node *n, int o, const char *dim, int64_t star
 mtf_tensor *lower_node(lowering *l, const mtf_node *n, const op *row, int nin,
                        mtf_tensor *const *in, const void *attr);
 /* For rows that do with a summary of every block of a cut dim. The parts that the layout cuts `d`
- * into; a name for the dim of the summaries. */
+ * into; a name for the dim of the summaries, which the node does not use and the layout does not
+ * cut.
+ */
 int64_t lower_parts(lowering *l, const mtf_dim *d);
-const char *lower_blocks_name(lowering *l, const mtf_dim *d);
+const char *lower_blocks_name(lowering *l, const mtf_node *n);
 /* A detached node of `row` on each block of x as it is cut at home. Its results lack `dim` and have
  * the dim `blocks` instead, with equally many elements from each block, cut as `dim` was. NULL
  * after storing an error. */

@@ -127,8 +127,8 @@ bool graph_check_shape(mtf_graph *g, mtf_shape *s, const char *what)
 
 const char *shape_fresh_name(mtf_graph *g, const mtf_shape *s, const char *base)
 {
-    const char *name = base;
+    const char *name = arena_printf(g->mem, "@%s", base);
     for (int k = 1; mtf_shape_find(s, name) >= 0; k++)
-        name = arena_printf(g->mem, "%s_%d", base, k);
+        name = arena_printf(g->mem, "@%s_%d", base, k);
     return name;
 }

@@ -361,22 +361,6 @@ static int64_t shared(const exchange *x, int64_t src, int64_t dst)
     return n;
 }
 
-int64_t exchange_sent(const exchange *x, int64_t src)
-{
-    int64_t n = 0;
-    for (int64_t dst = 0; dst < x->mesh->processors; dst++)
-        if (dst != src && exchange_serves(x, src, dst)) n += shared(x, src, dst);
-    return n;
-}
-
-int64_t exchange_received(const exchange *x, int64_t dst)
-{
-    int64_t n = 0;
-    for (int64_t src = 0; src < x->mesh->processors; src++)
-        if (src != dst && exchange_serves(x, src, dst)) n += shared(x, src, dst);
-    return n;
-}
-
 int64_t exchange_senders(const exchange *x, int64_t dst)
 {
     int64_t n = 0;
@@ -441,22 +425,61 @@ static int64_t wanted_in_group(const exchange *x, int g, int64_t src)
     return elements;
 }
 
-/* The new blocks of a group partition what is wanted of it, and groups have axes of their own: so
- * what others want of a block is a product over groups, once for each coordinate on the axes of the
- * old layout that the new one does not use. */
-static int64_t traffic_of(const exchange *x, int64_t proc, int64_t replicas)
+/* The axes of the new layout; processors that hold one block of the old one and lie apart in none
+ * of the new one's axes. */
+static unsigned gained_axes(const exchange *x)
 {
-    int64_t old = 1, new = 1, kept = 1, wanted = replicas;
+    unsigned axes = 0;
+    for (int g = 0; g < x->ngroups; g++)
+        axes |= group_axes(x, g, 1);
+    return axes;
+}
+
+static int64_t replicas_of(const exchange *x)
+{
+    const unsigned lost = x->used & ~gained_axes(x);
+    int64_t n = 1;
+    for (int a = 0; a < x->mesh->naxes; a++)
+        if (lost >> a & 1) n *= x->mesh->size[a];
+    return n;
+}
+
+/* Of where not all dims keep their number of parts: what others want of a processor's block. The
+ * new blocks of a group partition what is wanted of it, and groups have axes of their own: so it is
+ * a product over groups, once for each coordinate on the axes of the old layout that the new one
+ * does not use. */
+static int64_t wanted_by_others(const exchange *x, int64_t proc)
+{
+    int64_t kept = 1, wanted = replicas_of(x);
     for (int g = 0; g < x->ngroups; g++) {
         const block a = block_of(x, g, 0, proc), b = block_of(x, g, 1, proc);
-        old *= a.elements;
-        new *= wanted_of_group(x, g, &b);
-        if (x->permutes) continue;
         kept *= shared_in_group(x, g, &a, &b);
         wanted *= wanted_in_group(x, g, proc);
     }
-    if (x->permutes) return old + (keeps_block(x, proc) ? 0 : new);
-    return wanted - kept + new - kept;
+    return wanted - kept;
+}
+
+int64_t exchange_sent(const exchange *x, int64_t src)
+{
+    if (!x->permutes) return wanted_by_others(x, src);
+    int64_t n = 0;
+    for (int64_t dst = 0; dst < x->mesh->processors; dst++)
+        if (dst != src && serves_block(x, src, dst)) n += shared(x, src, dst);
+    return n;
+}
+
+int64_t exchange_received(const exchange *x, int64_t dst)
+{
+    return exchange_bound(x, dst);
+}
+
+static int64_t traffic_of(const exchange *x, int64_t proc)
+{
+    if (!x->permutes) return wanted_by_others(x, proc) + exchange_bound(x, proc);
+    int64_t old = 1;
+    for (int g = 0; g < x->ngroups; g++)
+        old *= block_of(x, g, 0, proc).elements;
+    return old + exchange_bound(x, proc);
 }
 
 static int64_t largest_block(const exchange *x, int side)
@@ -469,18 +492,14 @@ static int64_t largest_block(const exchange *x, int side)
 
 int64_t exchange_traffic(const exchange *x)
 {
-    unsigned gained = 0;
-    for (int g = 0; g < x->ngroups; g++)
-        gained |= group_axes(x, g, 1);
-    int64_t apart = 1, replicas = 1, most = 0, proc = 0;
-    for (int a = 0; a < x->mesh->naxes; a++) {
-        if ((x->used | gained) >> a & 1) apart *= x->mesh->size[a];
-        if ((x->used & ~gained) >> a & 1) replicas *= x->mesh->size[a];
-    }
-    if (apart > EXCHANGE_EXACT) return replicas * largest_block(x, 0) + largest_block(x, 1);
+    const unsigned axes = x->used | gained_axes(x);
+    int64_t apart = 1, most = 0, proc = 0;
+    for (int a = 0; a < x->mesh->naxes; a++)
+        if (axes >> a & 1) apart *= x->mesh->size[a];
+    if (apart > EXCHANGE_EXACT) return replicas_of(x) * largest_block(x, 0) + largest_block(x, 1);
     do {
-        const int64_t n = traffic_of(x, proc, x->permutes ? 1 : replicas);
+        const int64_t n = traffic_of(x, proc);
         if (n > most) most = n;
-    } while (next_on_axes(x->mesh, x->used | gained, &proc));
+    } while (next_on_axes(x->mesh, axes, &proc));
     return most;
 }

@@ -63,7 +63,7 @@ int mesh_find_axis(const mtf_mesh *m, const char *name);
 int64_t mesh_sample(const mtf_mesh *m, int64_t k, int64_t n);
 
 /* First element of part i of n elements in p parts: floor(i n / p). Blocks nest: a cut into a * b
- * parts refines the cut into a (techniques, 3(c)). */
+ * parts refines the cut into a. */
 int64_t block_start(int64_t n, int64_t p, int64_t i);
 /* The largest part: ceil(n / p). */
 int64_t block_bound(int64_t n, int64_t p);

@@ -79,14 +79,14 @@ static void check_options(mtf_graph *g, const mtf_adafactor_options *o)
         {"decay_offset", "at least 0", (double)o->decay_offset, o->decay_offset >= 0},
         {"beta1", "at least 0 and below 1", o->beta1, o->beta1 >= 0 && o->beta1 < 1},
         {"clipping_threshold", "at least 0", o->clipping_threshold, o->clipping_threshold >= 0},
-        {"epsilon1", "at least 0", o->epsilon1, o->epsilon1 >= 0},
-        {"epsilon2", "at least 0", o->epsilon2, o->epsilon2 >= 0},
+        {"epsilon2", "a number of at least 0", o->epsilon2,
+         o->epsilon2 >= 0 && isfinite(o->epsilon2)},
     };
     if ((unsigned)o->decay > MTF_DECAY_ADAM)
-        graph_fail(g, "optimizer adafactor: there is no decay of kind %d", (int)o->decay);
+        graph_fail(g, "optimizer: there is no adafactor.decay of kind %d", (int)o->decay);
     for (size_t i = 0; i < sizeof checks / sizeof *checks; i++)
         if (!checks[i].right)
-            graph_fail(g, "optimizer adafactor: %s is %g; it must be %s", checks[i].name,
+            graph_fail(g, "optimizer: adafactor.%s is %g; it must be %s", checks[i].name,
                        checks[i].value, checks[i].range);
 }
 
@@ -105,10 +105,10 @@ static void begin(mtf_graph *g, mtf_optimizer *o)
     mtf_adafactor_options *a = &o->options.adafactor;
     int n = 0;
     check_options(g, a);
+    optimizer_check_epsilon(g, o, "adafactor.epsilon1", a->epsilon1);
     for (const char *at = a->stacked_dims; (at = next_name(at, &n)); at += n)
         if (!has_dim(o, at, n))
             graph_fail(g, "optimizer adafactor: no variable has the stacked dim '%.*s'", n, at);
-    if (a->stacked_dims) a->stacked_dims = arena_strdup(g->mem, a->stacked_dims);
     if (a->exclude_from_parameter_scale &&
         !optimizer_match(g, "exclude_from_parameter_scale", a->exclude_from_parameter_scale,
                          o->nvariables, o->variable, o->scales))

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Norms and clipping of gradients. */
+#include <math.h>
+
 #include "graph/graph.h"
 #include "mtf/optimize.h"
 
@@ -8,7 +10,7 @@ mtf_tensor *mtf_global_norm(int n, mtf_tensor *const *tensors)
     mtf_tensor *sum = NULL;
     mtf_tensor **part = mem_alloc(sizeof(mtf_tensor *) * (size_t)(n > 0 ? n : 1));
     int parts = 0;
-    for (int i = 0; i < n; i++)
+    for (int i = 0; i < n && tensors; i++)
         if (tensors[i]) {
             mtf_tensor *x = mtf_cast(tensors[i], mtf_dtype_of_sums(mtf_tensor_dtype(tensors[i])));
             part[parts++] = mtf_reduce_sum(mtf_square(x), MTF_SCALAR);
@@ -19,17 +21,14 @@ mtf_tensor *mtf_global_norm(int n, mtf_tensor *const *tensors)
     return mtf_sqrt(sum);
 }
 
-static bool limit_usable(mtf_graph *g, const char *what, double limit)
-{
-    return limit >= 0 || graph_fail(g, "clipping: the limit of %s is %g; it must be at least 0",
-                                    what, limit) != NULL;
-}
-
 /* A norm of 0 gives infinity, then 1. */
 mtf_tensor *mtf_clip_factor(mtf_tensor *norm, double limit)
 {
     mtf_graph *g = mtf_tensor_graph(norm);
-    if (!g || !limit_usable(g, "the norm", limit)) return NULL;
+    if (!g) return NULL;
+    if (!(limit > 0))
+        return graph_fail(g, "clipping by '%s': the limit is %g; it must be above 0",
+                          mtf_tensor_name(norm), limit);
     const mtf_dtype type = mtf_tensor_dtype(norm);
     mtf_tensor *ratio = mtf_div(mtf_constant(g, limit, MTF_SCALAR, type), norm);
     return mtf_minimum(mtf_constant(g, 1.0, MTF_SCALAR, type), ratio);
@@ -53,13 +52,6 @@ static mtf_tensor *clip_one(mtf_tensor *x, const mtf_clip *c)
     return x;
 }
 
-static bool limits_usable(mtf_graph *g, const mtf_clip *c)
-{
-    return limit_usable(g, "each element", c->value) &&
-           limit_usable(g, "the norm of each gradient", c->variable_norm) &&
-           limit_usable(g, "the norm of all gradients", c->norm);
-}
-
 static void multiply(int n, mtf_tensor *const *x, mtf_tensor *factor, mtf_tensor **out)
 {
     for (int i = 0; i < n; i++)
@@ -70,13 +62,17 @@ static void multiply(int n, mtf_tensor *const *x, mtf_tensor *factor, mtf_tensor
 mtf_tensor *mtf_clip_gradients(int n, mtf_tensor *const *gradients, mtf_tensor *scale,
                                const mtf_clip *c, mtf_tensor **clipped)
 {
+    mtf_graph *g = graph_of(n, gradients);
+    for (int i = 0; i < n && clipped && !g; i++)
+        clipped[i] = NULL;
+    if (!g) return NULL;
+    if (!c || !clipped || !(c->value >= 0 && c->variable_norm >= 0 && c->norm >= 0))
+        return graph_fail(
+            g,
+            "clipping: the limits are %g of values, %g of each norm and %g of the norm "
+            "of all; they must be at least 0, and there must be room for the results",
+            c ? c->value : NAN, c ? c->variable_norm : NAN, c ? c->norm : NAN);
     mtf_tensor *norm = mtf_global_norm(n, gradients), *now = norm, *factor = scale;
-    mtf_graph *g = mtf_tensor_graph(norm);
-    if (g && !limits_usable(g, c)) {
-        for (int i = 0; i < n; i++)
-            clipped[i] = NULL;
-        return NULL;
-    }
     if (scale) now = norm = mtf_mul(norm, scale);
     mtf_tensor *const *from = gradients;
     if (c->value > 0 || c->variable_norm > 0) {

@@ -45,6 +45,10 @@ static bool dims_usable(mtf_graph *g, const char *name, const mtf_dense_options 
 mtf_dense_weights mtf_dense_variables(mtf_graph *g, const char *name, const mtf_dense_options *o,
                                       mtf_dtype type)
 {
+    if (!o) {
+        graph_fail(g, "dense '%s': the struct of options is NULL", name ? name : "");
+        return (mtf_dense_weights){0};
+    }
     mtf_dense_weights w = {
         .nexpert = o->expert.rank, .nreduced = o->reduced.rank, .unit_scaling = o->unit_scaling};
     if (!dims_usable(g, name, o) || !activation_known(g, o->activation)) return w;
@@ -71,9 +75,10 @@ static mtf_tensor *prepare(mtf_tensor *x, const mtf_dense_weights *w, mtf_shape 
     const int first = w->nexpert + w->nreduced;
     for (int i = 0; i < first; i++) {
         const char *name = kernel.dim[i].name;
-        const bool renamed =
-            i >= w->nexpert && name[0] == '_' && mtf_shape_find(&kernel, name + 1) >= first;
         const mtf_shape now = mtf_tensor_shape(x);
+        const bool renamed = i >= w->nexpert && name[0] == '_' &&
+                             mtf_shape_find(&kernel, name + 1) >= first &&
+                             mtf_shape_find(&now, name) < 0;
         if (mtf_shape_find(&now, renamed ? name + 1 : name) < 0)
             return graph_fail(g, "dense '%s': '%s' of shape %s lacks the %s dim %s",
                               mtf_tensor_name(w->kernel), mtf_tensor_name(x), shape_text(&now),
@@ -95,7 +100,7 @@ static mtf_tensor *prepare(mtf_tensor *x, const mtf_dense_weights *w, mtf_shape 
 
 mtf_tensor *mtf_dense_layer(mtf_tensor *x, const mtf_dense_weights *w)
 {
-    if (!x || !w->kernel) return NULL;
+    if (!x || !w || !w->kernel) return NULL;
     mtf_shape output;
     x = prepare(x, w, &output);
     if (!x) return NULL;
@@ -117,6 +122,11 @@ mtf_dense_product mtf_dense_product_variables(mtf_graph *g, const char *name,
         graph_fail(g, "dense_product '%s': %d activations; there must be 1 to %d", name,
                    nactivations, (int)MTF_MAX_DENSE_FACTORS);
         p.nfactors = 0;
+    } else if (!activations || !o) {
+        graph_fail(g,
+                   "dense_product '%s': the list of activations or the struct of options is NULL",
+                   name);
+        p.nfactors = 0;
     }
     for (int i = 0; i < p.nfactors; i++) {
         mtf_dense_options one = *o;
@@ -130,7 +140,7 @@ mtf_dense_product mtf_dense_product_variables(mtf_graph *g, const char *name,
 mtf_tensor *mtf_dense_product_layer(mtf_tensor *x, const mtf_dense_product *p)
 {
     mtf_tensor *y = NULL;
-    for (int i = 0; i < p->nfactors; i++) {
+    for (int i = 0; p && i < p->nfactors; i++) {
         mtf_tensor *factor = mtf_dense_layer(x, &p->factor[i]);
         if (!factor) return NULL;
         y = y ? mtf_mul(y, factor) : factor;
@@ -176,7 +186,7 @@ static mtf_shape without_names(mtf_graph *g, mtf_shape s, const char *names)
 mtf_tensor *mtf_dense_pair_layer(mtf_tensor *x, const mtf_dense_pair *p, double rate,
                                  const char *shared)
 {
-    mtf_tensor *hidden = mtf_dense_product_layer(x, &p->wi);
+    mtf_tensor *hidden = p ? mtf_dense_product_layer(x, &p->wi) : NULL;
     if (!hidden) return NULL;
     const mtf_shape noise = without_names(mtf_tensor_graph(hidden), hidden->shape, shared);
     return mtf_dense_layer(mtf_dropout_shared(hidden, "hidden", rate, noise), &p->wo);

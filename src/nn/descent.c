@@ -49,6 +49,7 @@ double mtf_adam_correction(double beta, int64_t step)
 static void begin(mtf_graph *g, mtf_optimizer *o)
 {
     const mtf_dtype type = optimizer_type(o);
+    optimizer_check_epsilon(g, o, "epsilon", o->options.epsilon);
     if (!o->options.uncorrected) {
         o->correction[0] = mtf_placeholder(g, "correction_1", MTF_SCALAR, type);
         o->correction[1] = mtf_placeholder(g, "correction_2", MTF_SCALAR, type);

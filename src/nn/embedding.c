@@ -42,6 +42,11 @@ static bool clusters_usable(mtf_graph *g, const char *name, const mtf_vocab_opti
 
 static bool options_usable(mtf_graph *g, const char *name, const mtf_vocab_options *o)
 {
+    if (!o || (o->nclusters > 0 && !o->clusters)) {
+        graph_fail(g, "embedding '%s': %s is NULL", name,
+                   o ? "the list of clusters" : "the struct of options");
+        return false;
+    }
     mtf_shape table = MTF_SHAPE(o->vocab, o->model);
     if (!graph_check_shape(g, &table, name)) return false;
     if (o->inner < 0 || o->softmaxes < 0 || o->softmaxes > INT32_MAX) {
@@ -135,6 +140,26 @@ mtf_vocab_embedding *mtf_vocab_embedding_variables(mtf_graph *g, const char *nam
     return g->err.status == MTF_OK ? e : NULL;
 }
 
+/* Products sum over every dim that both have, and lookups match them: but for `shared` (NULL: none)
+ * t may have no dim of a variable. */
+static bool lacks_dims(const mtf_tensor *t, const mtf_vocab_embedding *e, const char *shared,
+                       const char *what)
+{
+    for (int v = 0; v < e->nvariables; v++) {
+        const mtf_tensor *weight = e->variable[v];
+        for (int i = 0; i < weight->shape.rank; i++) {
+            const char *name = weight->shape.dim[i].name;
+            if (name == shared || shape_find(&t->shape, name) < 0) continue;
+            graph_fail(
+                t->node->graph,
+                "%s of '%s': it has the dim %s, which the weights '%s' have as well; rename it",
+                what, t->node->name, name, weight->node->name);
+            return false;
+        }
+    }
+    return true;
+}
+
 /* ---- vectors ---- */
 
 /* Zeros where an id is not of this part: gather gives them for indices outside of its table. */
@@ -152,7 +177,7 @@ static mtf_tensor *part_vectors(const mtf_vocab_embedding *e, const mtf_vocab_pa
 
 mtf_tensor *mtf_vocab_vectors(const mtf_vocab_embedding *e, mtf_tensor *ids)
 {
-    if (!e || !ids) return NULL;
+    if (!e || !ids || !lacks_dims(ids, e, NULL, "vectors")) return NULL;
     mtf_tensor *part[MAX_PARTS];
     for (int k = 0; k < e->nparts; k++)
         part[k] = part_vectors(e, &e->part[k], ids);
@@ -185,21 +210,6 @@ static mtf_tensor *mixture_logits(const mtf_vocab_embedding *e, mtf_tensor *hidd
     return mtf_reduce_logsumexp(joint, mtf_shape_without(mtf_tensor_shape(joint), "softmaxes"));
 }
 
-/* A product sums over every dim that both have: only the model's may be one. */
-static bool sums_over_model(const mtf_tensor *hidden, const mtf_tensor *weight, const char *model)
-{
-    for (int i = 0; weight && i < weight->shape.rank; i++) {
-        const char *name = weight->shape.dim[i].name;
-        if (strcmp(name, model) == 0 || shape_find(&hidden->shape, name) < 0) continue;
-        graph_fail(
-            hidden->node->graph,
-            "logits of '%s': it has the dim %s, which the weights '%s' have as well; rename it",
-            hidden->node->name, name, weight->node->name);
-        return false;
-    }
-    return true;
-}
-
 static bool hidden_usable(const mtf_vocab_embedding *e, const mtf_tensor *hidden)
 {
     const mtf_dim model = e->options.model;
@@ -210,12 +220,7 @@ static bool hidden_usable(const mtf_vocab_embedding *e, const mtf_tensor *hidden
                    (long long)model.size);
         return false;
     }
-    bool ok = sums_over_model(hidden, e->mixture, model.name) &&
-              sums_over_model(hidden, e->context, model.name);
-    for (int k = 0; k < e->nparts && ok; k++)
-        ok = sums_over_model(hidden, e->part[k].table, model.name) &&
-             sums_over_model(hidden, e->part[k].factor, model.name);
-    return ok;
+    return lacks_dims(hidden, e, model.name, "logits");
 }
 
 mtf_tensor *mtf_vocab_logits(const mtf_vocab_embedding *e, mtf_tensor *hidden)

@@ -41,6 +41,7 @@ static double fan_of(mtf_graph *g, const char *name, const mtf_initializer *i, c
 mtf_tensor *mtf_initialized(mtf_graph *g, const char *name, mtf_shape shape, mtf_shape in,
                             mtf_shape out, const mtf_initializer *i, mtf_dtype type)
 {
+    if (!i) return graph_fail(g, "initializer of '%s': it is NULL", name ? name : "");
     const double fan = fan_of(g, name, i, &in, &out), scale = i->scale == 0 ? 1 : i->scale;
     if (!(scale > 0))
         graph_fail(g, "initializer of '%s': the scale is %g; it must be above 0", name, scale);
@@ -76,7 +77,7 @@ mtf_tensor *mtf_weight_typed(mtf_graph *g, const char *name, mtf_shape shape, do
 mtf_tensor *mtf_unit_einsum(int n, mtf_tensor *const *xs, mtf_shape output)
 {
     mtf_shape summed = MTF_SCALAR;
-    for (int k = 0; k < n; k++) {
+    for (int k = 0; k < n && xs; k++) {
         const mtf_shape s = mtf_tensor_shape(xs[k]);
         for (int d = 0; d < s.rank; d++)
             if (mtf_shape_find(&output, s.dim[d].name) < 0 &&

@@ -4,6 +4,8 @@
  * are split, each is partial work and a small sum between processors. */
 #include "mtf/loss.h"
 
+#include <math.h>
+
 #include "graph/graph.h"
 
 static mtf_tensor *number(mtf_tensor *like, double value)
@@ -54,8 +56,9 @@ static bool options_usable(mtf_tensor *logits, const mtf_softmax_loss *o)
     if (!(o->label_smoothing >= 0 && o->label_smoothing <= 1))
         graph_fail(g, "softmax_cross_entropy: label_smoothing is %g; it must be from 0 to 1",
                    o->label_smoothing);
-    if (!(o->z_loss >= 0))
-        graph_fail(g, "softmax_cross_entropy: z_loss is %g; it must be at least 0", o->z_loss);
+    if (!(o->z_loss >= 0 && isfinite(o->z_loss)))
+        graph_fail(g, "softmax_cross_entropy: z_loss is %g; it must be a number of at least 0",
+                   o->z_loss);
     return mtf_graph_status(g, NULL) == MTF_OK;
 }
 

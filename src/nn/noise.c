@@ -72,9 +72,9 @@ mtf_tensor *mtf_multiplicative_jitter(mtf_tensor *x, const char *name, double ep
 {
     if (!x || epsilon == 0) return x;
     mtf_graph *g = mtf_tensor_graph(x);
-    if (!(epsilon > 0))
-        return graph_fail(g, "jitter '%s': epsilon is %g; it must be at least 0", name ? name : "",
-                          epsilon);
+    if (!(epsilon > 0 && isfinite(epsilon)))
+        return graph_fail(g, "jitter '%s': epsilon is %g; it must be a number of at least 0",
+                          name ? name : "", epsilon);
     return mtf_mul(x, mtf_random_uniform(g, name, mtf_tensor_shape(x), mtf_tensor_dtype(x),
                                          1 - epsilon, 1 + epsilon));
 }

@@ -3,6 +3,8 @@
  * bf16 are worked out in f32, with variables as they are stored, and rounded at the end. */
 #include "mtf/norm.h"
 
+#include <math.h>
+
 #include "graph/graph.h"
 
 /* ---- arguments ---- */
@@ -11,9 +13,9 @@
 static bool usable(const char *what, const mtf_tensor *x, const mtf_shape *dims, double epsilon)
 {
     mtf_graph *g = x->node->graph;
-    if (!(epsilon >= 0)) {
-        graph_fail(g, "%s of '%s': epsilon is %g; it must be at least 0", what, x->node->name,
-                   epsilon);
+    if (!(epsilon >= 0 && isfinite(epsilon))) {
+        graph_fail(g, "%s of '%s': epsilon is %g; it must be a number of at least 0", what,
+                   x->node->name, epsilon);
         return false;
     }
     for (int i = 0; i < dims->rank; i++) {
@@ -139,6 +141,10 @@ static mtf_tensor *move(mtf_tensor *average, mtf_tensor *now, double momentum)
 mtf_tensor *mtf_batch_norm(mtf_tensor *x, mtf_batch_stats s, double momentum, double epsilon,
                            mtf_tensor *updates[2])
 {
+    if (!updates)
+        return x ? graph_fail(x->node->graph, "batch norm of '%s': there is no room for updates",
+                              x->node->name)
+                 : NULL;
     updates[0] = updates[1] = NULL;
     if (!x || !usable("batch norm", x, &s.channels, epsilon)) return NULL;
     if (!(momentum >= 0 && momentum <= 1))

@@ -4,10 +4,10 @@
 #include "nn/optimize.h"
 
 #include <math.h>
-#include <regex.h>
 #include <string.h>
 
 #include "base/fault.h"
+#include "base/pattern.h"
 #include "graph/graph.h"
 #include "ops/rows.h"
 
@@ -55,6 +55,15 @@ mtf_tensor *optimizer_value(const mtf_optimizer *o, int i)
     return mtf_cast(FAULT(FAULT_WRITE_BACK) ? mtf_variable_read(v) : v, optimizer_type(o));
 }
 
+void optimizer_check_epsilon(mtf_graph *g, const mtf_optimizer *o, const char *name, double epsilon)
+{
+    const mtf_dtype type = optimizer_type(o);
+    const double least = type == MTF_F64 ? 1e-300 : 1e-37; /* with all their digits */
+    if (!(epsilon >= least && isfinite(epsilon)))
+        graph_fail(g, "optimizer: %s is %g; in %s it must be at least %g", name, epsilon,
+                   mtf_dtype_name(type), least);
+}
+
 mtf_tensor *optimizer_rate(const mtf_optimizer *o, int i)
 {
     return o->rate[o->rate_of[i]];
@@ -64,13 +73,9 @@ bool optimizer_match(mtf_graph *g, const char *what, const char *pattern, int n,
                      mtf_tensor *const *variables, bool *mark)
 {
     regex_t regex;
-    const int code = regcomp(&regex, pattern, REG_EXTENDED | REG_NOSUB);
-    if (code != 0) {
-        char text[128];
-        regerror(code, &regex, text, sizeof text);
-        return graph_fail(g, "optimizer: %s '%s' is no regular expression: %s", what, pattern,
-                          text) != NULL;
-    }
+    mtf_err err = {0};
+    if (pattern_compile(pattern, &regex, &err) != MTF_OK)
+        return graph_fail(g, "optimizer: %s %s", what, err.text) != NULL;
     bool any = false;
     for (int i = 0; i < n; i++) {
         mark[i] = regexec(&regex, mtf_tensor_name(variables[i]), 0, NULL, 0) == 0;
@@ -90,10 +95,12 @@ bool optimizer_match(mtf_graph *g, const char *what, const char *pattern, int n,
 
 static bool variables_usable(mtf_graph *g, int n, mtf_tensor *const *variables)
 {
-    if (n < 1) graph_fail(g, "optimizer: there is no variable");
-    for (int i = 0; i < n; i++) {
+    if (n < 1 || !variables) graph_fail(g, "optimizer: there is no variable");
+    for (int i = 0; i < n && variables; i++) {
         const mtf_tensor *v = variables[i];
         if (!v) return graph_fail(g, "optimizer: variable %d of %d is NULL", i, n) != NULL;
+        if (v->node->graph != g)
+            graph_fail(g, "optimizer: '%s' belongs to another graph", mtf_tensor_name(v));
         if (!(v->node->op->traits & TRAIT_STATE))
             graph_fail(g, "optimizer: '%s' is no variable", mtf_tensor_name(v));
         if (!mtf_dtype_is_float(v->dtype))
@@ -117,23 +124,23 @@ static bool schedule_usable(mtf_graph *g, const char *what, const mtf_schedule *
     return graph_fail(g, "optimizer: schedule%s: %s", what, err.text) != NULL;
 }
 
-static bool numbers_usable(mtf_graph *g, const mtf_optimizer_options *o)
+/* Numbers of the kinds; those of Adafactor are checked by its row. */
+static void check_numbers(mtf_graph *g, const mtf_optimizer_options *o)
 {
     const struct {
         const char *name;
-        double value;
-        bool below_one;
-    } numbers[] = {{"momentum", o->momentum, false},
-                   {"beta1", o->beta1, true},
-                   {"beta2", o->beta2, true},
-                   {"epsilon", o->epsilon, false},
-                   {"weight_decay", o->weight_decay, false},
-                   {"average_decay", o->average_decay, true}};
-    for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
-        if (!(numbers[i].value >= 0 && numbers[i].value < (numbers[i].below_one ? 1 : INFINITY)))
-            graph_fail(g, "optimizer: %s is %g; it must be at least 0 and %s", numbers[i].name,
-                       numbers[i].value, numbers[i].below_one ? "below 1" : "finite");
-    return mtf_graph_status(g, NULL) == MTF_OK;
+        double value, below;
+    } checks[] = {
+        {"momentum", o->momentum, 1},
+        {"beta1", o->beta1, 1},
+        {"beta2", o->beta2, 1},
+        {"weight_decay", o->weight_decay, (double)INFINITY},
+        {"average_decay", o->average_decay, 1},
+    };
+    for (size_t i = 0; i < sizeof checks / sizeof *checks; i++)
+        if (!(checks[i].value >= 0 && checks[i].value < checks[i].below))
+            graph_fail(g, "optimizer: %s is %g; it must be at least 0 and below %g", checks[i].name,
+                       checks[i].value, checks[i].below);
 }
 
 static bool options_usable(mtf_graph *g, const mtf_optimizer_options *o)
@@ -143,7 +150,11 @@ static bool options_usable(mtf_graph *g, const mtf_optimizer_options *o)
     if (o->nrules < 0 || o->nrules > MTF_MAX_RATE_RULES)
         graph_fail(g, "optimizer: %d rules of learning rates; there may be %d", o->nrules,
                    (int)MTF_MAX_RATE_RULES);
-    return numbers_usable(g, o) && schedule_usable(g, "", &o->schedule);
+    else if (o->nrules > 0 && !o->rules)
+        graph_fail(g, "optimizer: the list of %d rules of learning rates is NULL", o->nrules);
+    check_numbers(g, o);
+    schedule_usable(g, "", &o->schedule);
+    return mtf_graph_status(g, NULL) == MTF_OK;
 }
 
 static void allocate(mtf_graph *g, mtf_optimizer *o, int n, mtf_tensor *const *variables)
@@ -173,7 +184,7 @@ static void make_rates(mtf_graph *g, mtf_optimizer *o)
     for (int k = n - 1; k >= 0; k--) {
         copy[k] = o->options.rules[k];
         if (!copy[k].pattern) {
-            graph_fail(g, "optimizer: rule %d of the learning rates has no pattern", k);
+            graph_fail(g, "optimizer: the pattern of learning rate %d is NULL", k);
             return;
         }
         copy[k].pattern = arena_strdup(g->mem, copy[k].pattern);
@@ -202,13 +213,25 @@ static void make_average(mtf_optimizer *o, int i)
     o->average[i] = make_slot(o, i, "average", a->initial);
 }
 
+/* The options outlive the caller's texts. */
+static void keep_texts(mtf_graph *g, mtf_optimizer_options *o)
+{
+    const char **const texts[] = {&o->exclude_from_weight_decay, &o->adafactor.stacked_dims,
+                                  &o->adafactor.exclude_from_parameter_scale};
+    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
+        if (*texts[i]) *texts[i] = arena_strdup(g->mem, *texts[i]);
+}
+
 mtf_optimizer *mtf_optimizer_new(mtf_graph *g, const mtf_optimizer_options *options, int nvariables,
                                  mtf_tensor *const *variables)
 {
-    if (!variables_usable(g, nvariables, variables) || !options_usable(g, options)) return NULL;
+    if (!options) graph_fail(g, "optimizer: the struct of options is NULL");
+    if (!options || !variables_usable(g, nvariables, variables) || !options_usable(g, options))
+        return NULL;
     const optimizer_row *row = rows[options->kind];
     mtf_optimizer *o = arena_alloc(g->mem, sizeof *o);
     o->options = *options;
+    keep_texts(g, &o->options);
     allocate(g, o, nvariables, variables);
     make_rates(g, o);
     if (row->begin && mtf_graph_status(g, NULL) == MTF_OK) row->begin(g, o);
@@ -228,20 +251,14 @@ static void add_average(const mtf_optimizer *o, int i, mtf_tensor *value, update
     list->update[list->n++] = mtf_assign(o->average[i], next);
 }
 
-/* One of fewer dims would be broadcast without a word. */
-static bool gradient_usable(const mtf_tensor *variable, const mtf_tensor *gradient)
+/* A gradient of fewer dims would be repeated along the others. */
+static bool gradient_fits(mtf_graph *g, const mtf_tensor *w, const mtf_tensor *d)
 {
-    if (gradient->node->graph != variable->node->graph)
-        return graph_fail(variable->node->graph,
-                          "optimizer: the gradient of '%s' belongs to another graph",
-                          mtf_tensor_name(variable)) != NULL;
-    if (shape_equal(&gradient->shape, &variable->shape) && mtf_dtype_is_float(gradient->dtype))
-        return true;
-    return graph_fail(variable->node->graph,
-                      "optimizer: the gradient of '%s' is %s%s; it must be a floating-point tensor "
-                      "of shape %s",
-                      mtf_tensor_name(variable), mtf_dtype_name(gradient->dtype),
-                      shape_text(&gradient->shape), shape_text(&variable->shape)) != NULL;
+    if (d->node->graph == g && shape_equal(&d->shape, &w->shape)) return true;
+    graph_fail(g, "optimizer: the gradient '%s' of variable '%s' has the shape %s; it must be %s%s",
+               d->node->name, w->node->name, shape_text(&d->shape), shape_text(&w->shape),
+               d->node->graph == g ? "" : ", and of one graph with it");
+    return false;
 }
 
 int mtf_optimizer_updates(const mtf_optimizer *o, mtf_tensor *const *gradients,
@@ -249,11 +266,14 @@ int mtf_optimizer_updates(const mtf_optimizer *o, mtf_tensor *const *gradients,
 {
     if (!o) return 0;
     mtf_graph *g = mtf_tensor_graph(o->rate[0]);
+    if (!gradients || !updates) {
+        graph_fail(g, "optimizer: the list of gradients or of updates is NULL");
+        return 0;
+    }
     update_list list = {.update = updates};
     mtf_scope_push(g, "optimizer");
     for (int i = 0; i < o->nvariables; i++) {
-        if (!gradients[i]) continue;
-        if (!gradient_usable(o->variable[i], gradients[i])) break;
+        if (!gradients[i] || !gradient_fits(g, o->variable[i], gradients[i])) continue;
         mtf_tensor *gradient = mtf_cast(gradients[i], optimizer_type(o));
         mtf_tensor *change = rows[o->options.kind]->change(o, i, gradient, &list);
         mtf_tensor *value = mtf_sub(optimizer_value(o, i), change);
@@ -285,10 +305,11 @@ int mtf_optimizer_scalars(const mtf_optimizer *o, int64_t step, int64_t total,
                           mtf_step_scalar *scalars)
 {
     int n = 0;
-    for (int k = 0; k < o->nrates; k++) {
+    for (int k = 0; o && k < o->nrates; k++) {
         const mtf_schedule *s = k ? &o->options.rules[k - 1].schedule : &o->options.schedule;
         add_scalar(scalars, &n, o->rate[k], mtf_schedule_rate(s, step, total));
     }
+    if (!o) return 0;
     add_scalar(scalars, &n, o->correction[0], mtf_adam_correction(o->options.beta1, step));
     add_scalar(scalars, &n, o->correction[1], mtf_adam_correction(o->options.beta2, step));
     const double decay = mtf_adafactor_decay(&o->options.adafactor, step);

@@ -33,6 +33,11 @@ mtf_tensor *optimizer_value(const mtf_optimizer *o, int i);
 /* A slot "<variable>/<name>" of zeros that is part of `o`; NULL after an error. */
 mtf_tensor *optimizer_slot(mtf_optimizer *o, int i, const char *name, mtf_shape shape);
 
+/* Stores an error unless `epsilon`, which keeps a root that is divided by above 0, is itself above
+ * 0 in the optimiser's type: else an element whose gradient was always 0 would become NaN. */
+void optimizer_check_epsilon(mtf_graph *g, const mtf_optimizer *o, const char *name,
+                             double epsilon);
+
 /* rate_of variable i, as fed for a step. */
 mtf_tensor *optimizer_rate(const mtf_optimizer *o, int i);
 

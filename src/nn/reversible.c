@@ -8,6 +8,7 @@
 #include "graph/copies.h"
 #include "mtf/gradient.h"
 #include "mtf/nn.h"
+#include "ops/rows.h"
 
 /* Operands and results of the custom gradient; operands go on with what f reads besides x2. */
 enum { X1, BACK1, X2, BACK2, STREAMS };
@@ -68,7 +69,14 @@ mtf_reversible mtf_reversible_begin(mtf_tensor *x)
     return (mtf_reversible){.x1 = x, .x2 = x, .back1 = none, .back2 = none};
 }
 
-/* What f read: all but x2. */
+static void add_other(layer *l, mtf_tensor *t)
+{
+    for (int i = 0; i < l->nothers; i++)
+        if (l->other[i] == t) return;
+    if (t != l->x2) l->other[l->nothers++] = t;
+}
+
+/* What f read, and what it gave where it built nothing for that: all but x2. */
 static void find_others(mtf_graph *g, layer *l)
 {
     const int n = mtf_external_inputs(g, l->begin, l->end, 0, NULL);
@@ -76,13 +84,58 @@ static void find_others(mtf_graph *g, layer *l)
     mtf_external_inputs(g, l->begin, l->end, n, all);
     l->other = arena_alloc(g->mem, sizeof(mtf_tensor *) * (size_t)(n + 1));
     for (int i = 0; i < n && g->err.status == MTF_OK; i++)
-        if (all[i] != l->x2) l->other[l->nothers++] = all[i];
+        add_other(l, all[i]);
+    if (l->f->node->id < l->begin) add_other(l, l->f);
     mem_free(all);
+}
+
+/* Are the streams as a layer gave them? Others would be reconstructed as these. */
+static bool are_of(const mtf_node *from, const mtf_reversible *s)
+{
+    return s->x1 == &from->out[X1] && s->back1 == &from->out[BACK1] && s->x2 == &from->out[X2] &&
+           s->back2 == &from->out[BACK2];
+}
+
+/* Did they go into a layer? The reconstructions of two would be added up. */
+static bool went_on(const mtf_node *from)
+{
+    const mtf_graph *g = from->graph;
+    for (int64_t i = from->id + 1; i < g->nnodes; i++) {
+        const mtf_node *n = g->node[i];
+        if (n->op == from->op && n->nin >= 2 * STREAMS &&
+            n->in[STREAMS + BACK1] == &from->out[BACK1])
+            return true;
+    }
+    return false;
+}
+
+static bool streams_usable(mtf_graph *g, const mtf_reversible *s)
+{
+    const mtf_node *from = s->back1 ? s->back1->node : NULL;
+    if (from && from->op != &op_custom_gradient) return true; /* of mtf_reversible_begin */
+    if (!from || !are_of(from, s))
+        graph_fail(
+            g,
+            "reversible layer: its streams '%s' and '%s' are not those of one layer; end the "
+            "stack before they are changed, and begin another",
+            s->x1->node->name, s->x2->node->name);
+    else if (went_on(from))
+        graph_fail(g,
+                   "reversible layer: the streams of '%s' go into a layer already; end them there, "
+                   "or begin another stack",
+                   from->name);
+    else
+        return true;
+    return false;
 }
 
 static bool result_fits(const mtf_tensor *x, const mtf_tensor *f)
 {
-    if (!f) return false;
+    if (!f) {
+        if (mtf_graph_status(x->node->graph, NULL) == MTF_OK)
+            graph_fail(x->node->graph, "reversible layer: f gives NULL for x1 '%s'", x->node->name);
+        return false;
+    }
     if (f->dtype == x->dtype && shape_equal(&f->shape, &x->shape)) return true;
     graph_fail(x->node->graph, "reversible layer: f gives %s%s for x1 '%s', which is %s%s",
                mtf_dtype_name(f->dtype), shape_text(&f->shape), x->node->name,
@@ -99,6 +152,7 @@ mtf_reversible mtf_reversible_layer(mtf_reversible s, mtf_layer_fn *f, void *con
         graph_fail(g, "reversible layer: f is NULL");
         return r;
     }
+    if (!streams_usable(g, &s)) return r;
     layer l = {.begin = mtf_graph_mark(g), .x2 = s.x2};
     l.f = f(context, s.x2);
     l.end = mtf_graph_mark(g);

@@ -50,7 +50,7 @@ static mtf_status check_pieces(const char *factor, const mtf_factor *f, mtf_err 
                        "%s has %d arguments; it takes value, step, value, and so on: an odd number "
                        "from 3 to %d",
                        factor, f->narguments, (int)MTF_MAX_ARGUMENTS);
-    const factor_argument value = {.name = "value", .low = 0, .high = INFINITY};
+    const factor_argument value = {.name = "value", .low = 0, .high = INFINITY, .below = true};
     for (int i = 0; i < f->narguments; i += 2)
         TRY(check_argument(factor, &value, f->argument[i], err));
     for (int i = 1; i < f->narguments; i += 2)

@@ -108,7 +108,7 @@ static double piecewise(const double *a, int n, double s, double T)
     }
 #define RATE(name_, standard_)                                                                     \
     {                                                                                              \
-        .name = name_, .standard = standard_, .low = 0, .high = INFINITY                           \
+        .name = name_, .standard = standard_, .low = 0, .high = INFINITY, .below = true            \
     }
 
 const factor_row factor_rows[MTF_NUM_FACTOR_KINDS] = {
@@ -166,7 +166,7 @@ const factor_row factor_rows[MTF_NUM_FACTOR_KINDS] = {
          .narguments = 4,
          .argument =
              {{.name = "cut", .standard = 0.1, .low = 0, .high = 1, .above = true, .below = true},
-              {.name = "ratio", .standard = 32, .low = 1, .high = INFINITY},
+              {.name = "ratio", .standard = 32, .low = 1, .high = INFINITY, .below = true},
               RATE("highest", 0.01),
               STEPS("start", 0)},
          .value = slanted_triangular},

@@ -109,6 +109,7 @@ static mtf_status read_factor(reader *r, mtf_factor *f)
 
 mtf_status mtf_schedule_parse(const char *text, mtf_schedule *out, mtf_err *err)
 {
+    if (!text) return err_set(err, MTF_INVALID, "the text of the schedule is NULL");
     reader r = {.text = text, .at = text, .err = err};
     mtf_schedule s = {.nfactors = 0};
     do {

@@ -8,11 +8,11 @@ mtf_separable_weights mtf_separable_variables(mtf_graph *g, const char *name, mt
                                               mtf_dtype type)
 {
     mtf_separable_weights w = {.first = first};
-    if (last < first || (uint64_t)last - (uint64_t)first >= 1000) {
+    if (first < INT32_MIN || last > INT32_MAX || last < first || last - first >= 1000) {
         graph_fail(
             g,
             "separable_conv1d '%s': relative positions from %lld to %lld; there must be 1 to "
-            "1000",
+            "1000 that an i32 holds",
             name, (long long)first, (long long)last);
         return w;
     }
@@ -36,11 +36,11 @@ mtf_separable_weights mtf_separable_variables(mtf_graph *g, const char *name, mt
 mtf_tensor *mtf_separable_conv1d(mtf_tensor *x, const mtf_separable_weights *w, const char *length)
 {
     mtf_tensor *sum = NULL;
-    for (int i = 0; i < w->npositions; i++) {
+    for (int i = 0; w && i < w->npositions; i++) {
         mtf_tensor *one =
             mtf_dense_layer(mtf_shift(x, length, -(w->first + i), false), &w->depthwise[i]);
         if (!one) return NULL;
         sum = sum ? mtf_add(sum, one) : one;
     }
-    return mtf_dense_layer(sum, &w->pointwise);
+    return sum ? mtf_dense_layer(sum, &w->pointwise) : NULL;
 }

@@ -119,8 +119,8 @@ mtf_tensor *mtf_concat(int n, mtf_tensor *const *xs, const char *dim)
 {
     mtf_graph *g = graph_of(n, xs);
     if (!g) return NULL;
-    if (n == 1) return xs[0];
     const concat_attr a = {.dim = graph_intern(g, dim)};
+    if (n == 1) return xs[0] && window_has(xs[0], "concat", dim) ? xs[0] : NULL;
     mtf_tensor *part[KERNEL_MAX_IN];
     for (int i = 0; i < n && n <= KERNEL_MAX_IN; i++)
         part[i] = window_ordered(xs[i], xs[0], a.dim);
@@ -229,7 +229,6 @@ static bool sizes_fit(const mtf_tensor *x, const char *dim, int n, const int64_t
 {
     const int at = mtf_shape_find(&x->shape, dim);
     int64_t rest = at < 0 ? 0 : x->shape.dim[at].size;
-    const int64_t whole = rest;
     bool ok = at >= 0 && n >= 1 && (sizes || rest % n == 0);
     for (int i = 0; ok && sizes && i < n; rest -= sizes[i++])
         ok = sizes[i] >= 1 && sizes[i] <= rest;
@@ -239,7 +238,6 @@ static bool sizes_fit(const mtf_tensor *x, const char *dim, int n, const int64_t
                at < 0  ? "it has no such dim"
                : sizes ? "the sizes must be at least 1 and add up to that of the dim"
                        : "without sizes the number of parts must divide that of the dim");
-    (void)whole;
     return false;
 }
 
@@ -282,6 +280,11 @@ static void split_all(mtf_tensor *x, const char *dim, int n, const int64_t *size
 
 void mtf_split(mtf_tensor *x, const char *dim, int n, const int64_t *sizes, mtf_tensor **parts)
 {
+    if (!parts) {
+        if (x)
+            graph_fail(x->node->graph, "split of '%s': there is no room for parts", x->node->name);
+        return;
+    }
     for (int i = 0; i < n; i++)
         parts[i] = NULL;
     if (!x || !sizes_fit(x, dim, n, sizes)) return;

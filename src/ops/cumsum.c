@@ -54,13 +54,19 @@ static columns columns_of(const kernel_args *k, int at)
 
 enum { LANES = 16 };
 
+/* The sums of a few neighbouring columns so far; of whole numbers modulo 2^32. */
+typedef union running {
+    double real[LANES];
+    uint32_t whole[LANES];
+} running;
+
 /* One direction along n elements that are `step` apart, for a few neighbouring columns, from the
  * sums that are in `acc` on. */
-#define SCAN(T, WIDE)                                                                              \
+#define SCAN(T, WIDE, KIND)                                                                        \
     do {                                                                                           \
         const T *in = (const T *)x + at;                                                           \
         T *out = (T *)y + at;                                                                      \
-        WIDE *acc = sums;                                                                          \
+        WIDE *acc = sums->KIND;                                                                    \
         for (int64_t i = 0; i < n; i++, in += step, out += step)                                   \
             for (int j = 0; j < lanes; j++) {                                                      \
                 const WIDE before = acc[j];                                                        \
@@ -70,48 +76,48 @@ enum { LANES = 16 };
     } while (0)
 
 /* Adds n elements that are `step` apart, for a few columns, to the sums. */
-#define ADD(T, WIDE)                                                                               \
+#define ADD(T, WIDE, KIND)                                                                         \
     do {                                                                                           \
         const T *in = (const T *)x + at;                                                           \
-        WIDE *acc = sums;                                                                          \
+        WIDE *acc = sums->KIND;                                                                    \
         for (int64_t i = 0; i < n; i++, in += step)                                                \
             for (int j = 0; j < lanes; j++)                                                        \
                 acc[j] = (WIDE)(acc[j] + (WIDE)TILE_LOAD_##T(in[j]));                              \
     } while (0)
 
-#define STORE(T, WIDE)                                                                             \
+#define STORE(T, WIDE, KIND)                                                                       \
     for (int j = 0; j < lanes; j++)                                                                \
-    ((T *)y)[at + j] = TILE_AS_##T(((WIDE *)sums)[j])
+    ((T *)y)[at + j] = TILE_AS_##T(sums->KIND[j])
 
 #define BY_TYPE(type, DO)                                                                          \
     switch (type) {                                                                                \
     case MTF_F64:                                                                                  \
-        DO(double, double);                                                                        \
+        DO(double, double, real);                                                                  \
         break;                                                                                     \
     case MTF_F32:                                                                                  \
-        DO(float, double);                                                                         \
+        DO(float, double, real);                                                                   \
         break;                                                                                     \
     case MTF_BF16:                                                                                 \
-        DO(bf16, double);                                                                          \
+        DO(bf16, double, real);                                                                    \
         break;                                                                                     \
     default:                                                                                       \
-        DO(int32_t, uint32_t);                                                                     \
+        DO(int32_t, uint32_t, whole);                                                              \
         break;                                                                                     \
     }
 
 static void add(mtf_dtype type, const void *x, int64_t at, int64_t n, int64_t step, int lanes,
-                void *sums)
+                running *sums)
 {
     BY_TYPE(type, ADD)
 }
 
 static void scan(mtf_dtype type, const void *x, void *y, int64_t at, int64_t n, int64_t step,
-                 int lanes, bool exclusive, void *sums)
+                 int lanes, bool exclusive, running *sums)
 {
     BY_TYPE(type, SCAN)
 }
 
-static void store(mtf_dtype type, void *y, int64_t at, int lanes, void *sums)
+static void store(mtf_dtype type, void *y, int64_t at, int lanes, running *sums)
 {
     BY_TYPE(type, STORE)
 }
@@ -131,7 +137,7 @@ static walk walk_of(const columns *c, int64_t outer, int64_t column, bool revers
 /* The sums of the blocks in front of the own one, in the direction of the sum. Where a block is
  * empty its sum is 0, so those that begin where the own one does make no difference. */
 static void add_blocks(const kernel_args *k, const cumsum_attr *a, const columns *c, int64_t outer,
-                       int64_t column, int lanes, void *sums)
+                       int64_t column, int lanes, running *sums)
 {
     const kernel_dim own = k->dim[a->at];
     const columns blocks = {.outer = c->outer, .n = a->parts, .inner = c->inner};
@@ -145,33 +151,35 @@ static void add_blocks(const kernel_args *k, const cumsum_attr *a, const columns
     add(k->in[1].dtype, k->in[1].data, w.at, n, w.step, lanes, sums);
 }
 
-static void cumsum_kernel(const kernel_args *k, int64_t begin, int64_t end)
+/* Running sums, or the sum of all alone. */
+static void sum_columns(const kernel_args *k, int64_t begin, int64_t end, bool total)
 {
     const cumsum_attr *a = k->attr;
     const columns c = columns_of(k, a->at);
     for (int64_t o = begin; o < end; o++)
         for (int64_t j = 0; j < c.inner; j += LANES) {
-            double sums[LANES] = {0};
+            running sums = {0};
             const int lanes = c.inner - j < LANES ? (int)(c.inner - j) : LANES;
-            if (k->nin > 1) add_blocks(k, a, &c, o, j, lanes, sums);
             const walk w = walk_of(&c, o, j, a->reverse);
-            scan(k->out[0].dtype, k->in[0].data, k->out[0].data, w.at, c.n, w.step, lanes,
-                 a->exclusive, sums);
+            if (k->nin > 1) add_blocks(k, a, &c, o, j, lanes, &sums);
+            if (total) {
+                add(k->in[0].dtype, k->in[0].data, w.at, c.n, w.step, lanes, &sums);
+                store(k->out[0].dtype, k->out[0].data, o * c.inner + j, lanes, &sums);
+            } else {
+                scan(k->out[0].dtype, k->in[0].data, k->out[0].data, w.at, c.n, w.step, lanes,
+                     a->exclusive, &sums);
+            }
         }
+}
+
+static void cumsum_kernel(const kernel_args *k, int64_t begin, int64_t end)
+{
+    sum_columns(k, begin, end, false);
 }
 
 static void block_sum_kernel(const kernel_args *k, int64_t begin, int64_t end)
 {
-    const cumsum_attr *a = k->attr;
-    const columns c = columns_of(k, a->at);
-    for (int64_t o = begin; o < end; o++)
-        for (int64_t j = 0; j < c.inner; j += LANES) {
-            double sums[LANES] = {0};
-            const int lanes = c.inner - j < LANES ? (int)(c.inner - j) : LANES;
-            const walk w = walk_of(&c, o, j, a->reverse);
-            add(k->in[0].dtype, k->in[0].data, w.at, c.n, w.step, lanes, sums);
-            store(k->out[0].dtype, k->out[0].data, o * c.inner + j, lanes, sums);
-        }
+    sum_columns(k, begin, end, true);
 }
 
 static int64_t grains(const kernel_args *k)
@@ -192,9 +200,11 @@ static bool block_sum_infer(mtf_graph *g, mtf_node *n)
     return true;
 }
 
+/* Running sums of bf16 are rounded, and those of a part of the operand are not the result's. */
 static bool linear(const mtf_node *n, unsigned mask)
 {
-    return mask == (1u << n->nin) - 1;
+    const bool rounds = n->out[0].dtype != mtf_dtype_of_sums(n->out[0].dtype);
+    return mask == (1u << n->nin) - 1 && !rounds;
 }
 
 static const op block_sum = {
@@ -233,7 +243,7 @@ static bool lower(lowering *l, mtf_node *n)
     const mtf_dim d = n->in[0]->shape.dim[a.at];
     a.parts = lower_parts(l, &d);
     if (a.parts == 1) return lower_generic(l, n);
-    a.blocks = lower_blocks_name(l, &d);
+    a.blocks = lower_blocks_name(l, n);
     mtf_tensor *x = n->in[0], *sums = lower_blocks(l, n, &block_sum, x, &a, a.dim, a.blocks);
     if (!sums) return false;
     mtf_tensor *out = lower_node(l, n, &join, 2, (mtf_tensor *[]){x, sums}, &a);

@@ -120,6 +120,11 @@ mtf_tensor *mtf_custom_gradient(int nout, mtf_tensor *const *outs, int nin, mtf_
                           "custom_gradient: %d results and %d operands; there must be at least "
                           "one result, and no fewer than 0 operands",
                           nout, nin);
+    if (!outs || (nin > 0 && !ins) || (bytes > 0 && !context))
+        return graph_fail(g, "custom_gradient: %s is NULL",
+                          !outs ? "the list of results"
+                          : ins ? "the context"
+                                : "the list of operands");
     if (!gradient) return graph_fail(g, "custom_gradient: the gradient function is NULL");
     if (nout > 1 && !results)
         return graph_fail(g, "custom_gradient: there is no room for %d results", nout);

@@ -7,7 +7,7 @@
  * where local sizes are known.
  *
  * A product of bf16 is an f32 in the row, so that partial sums of blocks travel and are added in
- * f32; the builder rounds the whole sum, once. */
+ * f32; the builder rounds the whole sum, once. What it sums before is not rounded. */
 #include <math.h>
 
 #include "base/fault.h"
@@ -291,6 +291,17 @@ static mtf_tensor *without_private_dims(int n, mtf_tensor *const *xs, int i,
     return kept.rank == xs[i]->shape.rank ? xs[i] : mtf_reduce_sum(xs[i], kept);
 }
 
+/* Sums of bf16 that go into a product are not rounded before it, so that the other operands become
+ * f32 as well. */
+static void keep_sums_wide(int n, mtf_tensor *const *xs, mtf_tensor **in)
+{
+    bool narrow_sum = false;
+    for (int i = 0; i < n; i++)
+        narrow_sum = narrow_sum || (in[i] != xs[i] && in[i]->dtype == MTF_BF16);
+    for (int i = 0; narrow_sum && i < n; i++)
+        in[i] = in[i] != xs[i] ? op_unrounded(in[i]) : mtf_cast(in[i], MTF_F32);
+}
+
 static bool all_there(mtf_graph *g, int n, mtf_tensor *const *xs)
 {
     for (int i = 0; i < n; i++) {
@@ -317,6 +328,7 @@ mtf_tensor *mtf_einsum(int n, mtf_tensor *const *xs, mtf_shape output)
         in[i] = without_private_dims(n, xs, i, &output);
         if (!in[i]) return NULL;
     }
+    if (n > 1) keep_sums_wide(n, xs, in);
     for (int i = 0; i < output.rank; i++)
         for (int j = 0; j < n; j++)
             if (shape_find(&in[j]->shape, output.dim[i].name) >= 0) {

@@ -89,6 +89,8 @@ mtf_tensor *mtf_pool_1d(mtf_tensor *x, const char *dim, int64_t size, mtf_pool_f
     if (!x) return NULL;
     const char *group = group_name(x);
     mtf_tensor *g = grouped(x, dim, size, group);
+    if (!reduce)
+        return graph_fail(x->node->graph, "pooling of '%s': the reduction is NULL", x->node->name);
     return g ? reduce(g, mtf_shape_without(g->shape, group)) : NULL;
 }
 

@@ -2,6 +2,9 @@
  * Random tensors and dropout. A value is a function of the run's seed and step, the stream (a hash
  * of the path of its name) and the element's global index, so it is the same under every layout. */
 #include "base/random.h"
+
+#include <math.h>
+
 #include "base/fault.h"
 #include "mtf/ops.h"
 #include "ops/rows.h"
@@ -27,9 +30,15 @@ static bool random_infer(mtf_graph *g, mtf_node *n)
     const random_attr *a = n->attr;
     n->out[0].shape = a->shape;
     n->out[0].dtype = a->type;
-    if (mtf_dtype_is_float(a->type)) return true;
-    graph_fail(g, "%s '%s': the type %s is not possible; use f32, f64 or bf16", n->op->name,
-               n->name, mtf_dtype_name(a->type));
+    if (!mtf_dtype_is_float(a->type))
+        graph_fail(g, "%s '%s': the type %s is not possible; use f32, f64 or bf16", n->op->name,
+                   n->name, mtf_dtype_name(a->type));
+    else if (!isfinite(a->a) || !isfinite(a->b) || !isfinite(a->b - a->a))
+        graph_fail(
+            g, "%s '%s': its parameters are %g and %g; they and their difference must be finite",
+            n->op->name, n->name, a->a, a->b);
+    else
+        return true;
     return false;
 }
 

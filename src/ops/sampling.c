@@ -17,19 +17,29 @@ static mtf_tensor *gumbel(mtf_tensor *like, const char *name)
     return mtf_negative(mtf_log(mtf_negative(mtf_log(u))));
 }
 
+/* Beyond it, and beyond its reciprocal, logits would not be finite or all be equal. */
+static const double COLDEST = 1e-6;
+
 static bool options_usable(const mtf_tensor *logits, const char *dim, const mtf_sampling *o)
 {
     const int at = mtf_shape_find(&logits->shape, dim);
-    const bool ok = at >= 0 && (TYPES_FLOAT & 1u << logits->dtype) && o->temperature >= 0 &&
-                    isfinite(o->temperature) && o->top_k >= 0 && o->top_p >= 0 && o->top_p <= 1;
+    if (!o) {
+        graph_fail(logits->node->graph, "sample of '%s': the options are NULL", logits->node->name);
+        return false;
+    }
+    const bool ok =
+        at >= 0 && (TYPES_FLOAT & 1u << logits->dtype) &&
+        (o->temperature == 0 || (o->temperature >= COLDEST && o->temperature <= 1 / COLDEST)) &&
+        o->top_k >= 0 && o->top_p >= 0 && o->top_p <= 1;
     if (!ok)
         graph_fail(
             logits->node->graph,
             "sample of '%s' %s%s along %s: temperature %g, top_k %lld, top_p %g; logits must "
-            "be of a floating-point type, the dim one of theirs, the temperature at least "
-            "0, top_k at least 0 and top_p in 0..1",
+            "be of a floating-point type, the dim one of theirs, the temperature 0 or in %g..%g, "
+            "top_k at least 0 and top_p in 0..1",
             logits->node->name, mtf_dtype_name(logits->dtype), shape_text(&logits->shape),
-            dim ? dim : "NULL", o->temperature, (long long)o->top_k, o->top_p);
+            dim ? dim : "NULL", o->temperature, (long long)o->top_k, o->top_p, COLDEST,
+            1 / COLDEST);
     return ok;
 }
 

@@ -70,16 +70,18 @@ mtf_tensor *mtf_shift(mtf_tensor *x, const char *dim, int64_t offset, bool wrap)
 static bool offsets_fit(mtf_graph *g, const mtf_tensor *x, const mtf_tensor *offset,
                         const char *dim)
 {
-    bool ok = offset->dtype == MTF_I32 && mtf_shape_find(&x->shape, dim) >= 0 &&
+    const int at = mtf_shape_find(&x->shape, dim);
+    bool ok = offset->dtype == MTF_I32 && at >= 0 && x->shape.dim[at].size <= INT32_MAX &&
               mtf_shape_find(&offset->shape, dim) < 0;
     for (int i = 0; ok && i < offset->shape.rank; i++)
         ok = shape_find(&x->shape, offset->shape.dim[i].name) >= 0;
     if (!ok)
-        graph_fail(g,
-                   "dynamic_shift of '%s' %s along %s by '%s' %s%s: the offsets must be i32 and "
-                   "have dims of the operand but not %s",
-                   x->node->name, shape_text(&x->shape), dim ? dim : "NULL", offset->node->name,
-                   mtf_dtype_name(offset->dtype), shape_text(&offset->shape), dim ? dim : "NULL");
+        graph_fail(
+            g,
+            "dynamic_shift of '%s' %s along %s by '%s' %s%s: the offsets must be i32 and "
+            "have dims of the operand but not %s, of which there are no more than an i32 counts",
+            x->node->name, shape_text(&x->shape), dim ? dim : "NULL", offset->node->name,
+            mtf_dtype_name(offset->dtype), shape_text(&offset->shape), dim ? dim : "NULL");
     return ok;
 }
 
@@ -128,14 +130,14 @@ const op op_dynamic_shift = {
 
 static bool halo_fits(const mtf_tensor *x, const char *blocks, const char *block, int64_t halo)
 {
-    if (mtf_shape_find(&x->shape, blocks) >= 0 && mtf_shape_find(&x->shape, block) >= 0 &&
-        halo >= 0 && halo <= INT32_MAX)
-        return true;
-    graph_fail(x->node->graph,
-               "halo_exchange of '%s' %s: blocks %s of elements %s are no dims of it, or the halo "
-               "%lld is not in 0..%d",
-               x->node->name, shape_text(&x->shape), blocks ? blocks : "NULL",
-               block ? block : "NULL", (long long)halo, INT32_MAX);
+    const int of_blocks = mtf_shape_find(&x->shape, blocks), at = mtf_shape_find(&x->shape, block);
+    if (of_blocks >= 0 && at >= 0 && of_blocks != at && halo >= 0 && halo <= INT32_MAX) return true;
+    graph_fail(
+        x->node->graph,
+        "halo_exchange of '%s' %s: blocks %s of elements %s are no two dims of it, or the halo "
+        "%lld is not in 0..%d",
+        x->node->name, shape_text(&x->shape), blocks ? blocks : "NULL", block ? block : "NULL",
+        (long long)halo, INT32_MAX);
     return false;
 }
 

@@ -237,8 +237,14 @@ mtf_tensor *mtf_constant(mtf_graph *g, double value, mtf_shape shape, mtf_dtype 
 static bool range_infer(mtf_graph *g, mtf_node *n)
 {
     if (!source_infer(g, n)) return false;
-    if (n->out[0].dtype != MTF_BOOL) return true;
-    graph_fail(g, "range: the type bool is not possible; use i32, f32, f64 or bf16");
+    const mtf_dim d = n->out[0].shape.dim[0];
+    if (n->out[0].dtype == MTF_BOOL)
+        graph_fail(g, "range: the type bool is not possible; use i32, f32, f64 or bf16");
+    else if (n->out[0].dtype == MTF_I32 && d.size - 1 > INT32_MAX)
+        graph_fail(g, "range: %s has %lld elements, more than an i32 counts; use f64", d.name,
+                   (long long)d.size);
+    else
+        return true;
     return false;
 }
 

@@ -137,9 +137,15 @@ mtf_tensor *mtf_stack(int n, mtf_tensor *const *xs, const char *dim, int axis)
 void mtf_unstack(mtf_tensor *x, const char *dim, mtf_tensor **parts)
 {
     if (!x) return;
-    const int n = (int)mtf_tensor_dim(x, dim).size;
+    const int64_t size = mtf_tensor_dim(x, dim).size;
+    if (size > INT32_MAX) {
+        graph_fail(x->node->graph, "unstack of '%s': %s has %lld elements; there may be %d parts",
+                   x->node->name, dim, (long long)size, INT32_MAX);
+        return;
+    }
+    const int n = (int)size;
     const mtf_shape rest = mtf_shape_without(x->shape, dim);
     mtf_split(x, dim, n, NULL, parts);
-    for (int i = 0; i < n; i++)
+    for (int i = 0; i < n && parts; i++)
         parts[i] = mtf_reshape(parts[i], rest);
 }

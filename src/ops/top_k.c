@@ -217,7 +217,7 @@ static bool lower(lowering *l, mtf_node *n)
     const mtf_dim d = mtf_tensor_dim(x, a.dim);
     const int64_t parts = lower_parts(l, &d), most = (d.size + parts - 1) / parts;
     if (parts == 1) return lower_generic(l, n);
-    a.blocks = lower_blocks_name(l, &d);
+    a.blocks = lower_blocks_name(l, n);
     a.chosen = parts * (a.k < most ? a.k : most);
     mtf_tensor *chosen = lower_blocks(l, n, &choose_blocks, x, &a, a.dim, a.blocks);
     if (!chosen) return false;

@@ -76,6 +76,12 @@ void window_grad(mtf_node *n, mtf_tensor *const *dy, mtf_tensor **dx)
     dx[0] = window_build(dy[0], a->dim, -a->start, n->in[0]->shape.dim[at].size);
 }
 
+/* What slice and pad have in common. */
+#define WINDOW_OF_ONE                                                                              \
+    .nin = 1, .traits = TRAIT_RESIZES, .attr_size = sizeof(window_attr), .fields = window_fields,  \
+    .infer = window_infer, .role = window_role, .linear = window_linear, .grad = window_grad,      \
+    .lower = window_lower
+
 static mtf_tensor *slice_sample(mtf_graph *g, int k)
 {
     const mtf_shape s = MTF_SHAPE({"a", 4}, {"b", 10}, {"c", 3});
@@ -99,15 +105,7 @@ const op op_slice = {
     .name = "slice",
     .doc = "out[.., i, ..] = x[.., i + start, ..] for `size` elements of dim",
     .example = "mtf_slice(x, \"b\", 1, 4)",
-    .nin = 1,
-    .traits = TRAIT_RESIZES,
-    .attr_size = sizeof(window_attr),
-    .fields = window_fields,
-    .infer = window_infer,
-    .role = window_role,
-    .linear = window_linear,
-    .grad = window_grad,
-    .lower = window_lower,
+    WINDOW_OF_ONE,
     .sample = slice_sample,
 };
 
@@ -132,15 +130,7 @@ const op op_pad = {
     .name = "pad",
     .doc = "out[.., i, ..] = x[.., i + start, ..] for `size` elements of dim, 0 beyond x's ends",
     .example = "mtf_pad(x, \"b\", 1, 2)",
-    .nin = 1,
-    .traits = TRAIT_RESIZES,
-    .attr_size = sizeof(window_attr),
-    .fields = window_fields,
-    .infer = window_infer,
-    .role = window_role,
-    .linear = window_linear,
-    .grad = window_grad,
-    .lower = window_lower,
+    WINDOW_OF_ONE,
     .sample = pad_sample,
 };
 
@@ -154,7 +144,7 @@ mtf_tensor *window_build(mtf_tensor *x, const char *dim, int64_t start, int64_t 
     return graph_add(x->node->graph, within ? &op_slice : &op_pad, NULL, 1, &x, &a);
 }
 
-static int64_t size_along(const mtf_tensor *x, const char *what, const char *dim)
+int64_t window_has(const mtf_tensor *x, const char *what, const char *dim)
 {
     const int at = mtf_shape_find(&x->shape, dim);
     if (at >= 0) return x->shape.dim[at].size;
@@ -166,7 +156,7 @@ static int64_t size_along(const mtf_tensor *x, const char *what, const char *dim
 mtf_tensor *mtf_slice(mtf_tensor *x, const char *dim, int64_t begin, int64_t size)
 {
     if (!x) return NULL;
-    const int64_t n = size_along(x, "slice", dim);
+    const int64_t n = window_has(x, "slice", dim);
     if (n == 0) return NULL;
     if (begin < 0 || size < 1 || begin > n || size > n - begin)
         return graph_fail(x->node->graph,
@@ -178,15 +168,17 @@ mtf_tensor *mtf_slice(mtf_tensor *x, const char *dim, int64_t begin, int64_t siz
 
 mtf_tensor *mtf_slice_dims(mtf_tensor *x, int n, const mtf_window *w)
 {
-    for (int i = 0; i < n; i++)
-        x = mtf_slice(x, w[i].dim, w[i].begin, w[i].size);
+    for (int i = 0; i < n && x; i++)
+        x = w ? mtf_slice(x, w[i].dim, w[i].begin, w[i].size)
+              : graph_fail(x->node->graph, "slice of '%s': the list of %d windows is NULL",
+                           x->node->name, n);
     return x;
 }
 
 mtf_tensor *mtf_pad(mtf_tensor *x, const char *dim, int64_t before, int64_t after)
 {
     if (!x) return NULL;
-    const int64_t n = size_along(x, "pad", dim);
+    const int64_t n = window_has(x, "pad", dim);
     if (n == 0) return NULL;
     if (before < 0 || after < 0 || before > INT64_MAX - n || after > INT64_MAX - n - before)
         return graph_fail(x->node->graph,
@@ -198,7 +190,9 @@ mtf_tensor *mtf_pad(mtf_tensor *x, const char *dim, int64_t before, int64_t afte
 
 mtf_tensor *mtf_pad_dims(mtf_tensor *x, int n, const mtf_padding *p)
 {
-    for (int i = 0; i < n; i++)
-        x = mtf_pad(x, p[i].dim, p[i].before, p[i].after);
+    for (int i = 0; i < n && x; i++)
+        x = p ? mtf_pad(x, p[i].dim, p[i].before, p[i].after)
+              : graph_fail(x->node->graph, "pad of '%s': the list of %d paddings is NULL",
+                           x->node->name, n);
     return x;
 }

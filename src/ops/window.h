@@ -17,6 +17,8 @@ extern const op_field window_fields[];
 
 /* Position of the dim called `dim` in the tensor; -1 after storing an error of node `n`. */
 int window_dim(mtf_graph *g, const mtf_node *n, const mtf_tensor *x, const char *dim);
+/* Size of the dim called `dim`; 0 after storing an error of `what`, where there is none. */
+int64_t window_has(const mtf_tensor *x, const char *what, const char *dim);
 /* `like` with another size of its dim `dim`. */
 mtf_shape window_shape(const mtf_shape *like, const char *dim, int64_t size);
 

@@ -10,14 +10,21 @@ int64_t lower_parts(lowering *l, const mtf_dim *d)
     return split_parts(l->p->mesh, layout_split(l->p->layout, d->name));
 }
 
-/* A name that the layout does not cut. */
-const char *lower_blocks_name(lowering *l, const mtf_dim *d)
+static bool has_dim(const mtf_node *n, const char *interned)
 {
-    const char *name = d->name;
-    do
-        name = arena_printf(l->p->mem, "%s@blocks", name);
-    while (layout_split(l->p->layout, name).n);
-    return graph_intern(l->p->graph, name);
+    mtf_dim dims[KERNEL_MAX_SPACE];
+    const int count = op_space(n, dims);
+    for (int d = 0; d < count; d++)
+        if (dims[d].name == interned) return true;
+    return false;
+}
+
+const char *lower_blocks_name(lowering *l, const mtf_node *n)
+{
+    const char *name = graph_intern(l->p->graph, "@blocks");
+    for (int k = 1; has_dim(n, name) || layout_split(l->p->layout, name).n; k++)
+        name = graph_intern(l->p->graph, arena_printf(l->p->mem, "@blocks_%d", k));
+    return name;
 }
 
 static placement results_placement(const placement *x, const mtf_shape *from, const mtf_shape *to,

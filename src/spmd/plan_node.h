@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * How one node is divided among the processors: over all assignments of mesh axes to the dims of
  * its iteration space, the one with the cheapest way from what its operands are available in, over
- * the local work, to the placement that is wanted of its results (techniques, 3(a)). By the roles
+ * the local work, to the placement that is wanted of its results. By the roles
  * of its dims, whatever the row.
  *
  * The plan that the layout itself gives is taken where it needs no communication. It is also taken

@@ -4,7 +4,7 @@
  *
  * A route is a sequence of moves: slice, all_to_all, permute, reduce_scatter, all_gather,
  * all_reduce, a view under the new shape where blocks coincide, and the direct exchange, in which
- * every element arrives once (techniques, 3(b)). Which is cheapest is decided by an estimate of
+ * every element arrives once. Which is cheapest is decided by an estimate of
  * latency and bandwidth (mesh/link.h); ties by bytes, then calls, then moves. Sums over several
  * axes are taken minor-most first, so that every route gives the same bits. */
 #ifndef SPMD_RESHARD_H

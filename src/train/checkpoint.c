@@ -161,17 +161,20 @@ static mtf_status check_tensor(const checkpoint *c, const mtf_tensor *t, const s
 {
     TRY(find_tensor(c, t, file, index, err));
     const safetensors_tensor *f = safetensors_at(file, *index);
-    bool same = f->rank == t->shape.rank && f->dtype == graph_master_type(t);
+    const mtf_dtype type = graph_master_type(t);
+    bool same = f->rank == t->shape.rank;
     for (int i = 0; same && i < f->rank; i++)
         same = f->extents[i] == t->shape.dim[i].size;
-    if (same) return MTF_OK;
+    if (same && f->dtype == type) return MTF_OK;
+    const bool other_master = same && mtf_dtype_is_float(f->dtype);
     mtf_shape shape = {.rank = f->rank};
     for (int i = 0; i < f->rank; i++)
         shape.dim[i] = (mtf_dim){i < t->shape.rank ? t->shape.dim[i].name : "?", f->extents[i]};
     return err_set(err, MTF_INVALID,
-                   "tensor '%s' of the checkpoint is %s%s; the configuration asks for %s%s",
+                   "tensor '%s' of the checkpoint is %s%s; the configuration asks for %s%s%s",
                    t->node->name, mtf_dtype_name(f->dtype), shape_text(&shape),
-                   mtf_dtype_name(graph_master_type(t)), shape_text(&t->shape));
+                   mtf_dtype_name(type), shape_text(&t->shape),
+                   other_master ? " (train.master_dtype)" : "");
 }
 
 static mtf_status check_extra(const checkpoint *c, const safetensors *file, mtf_err *err)

@@ -69,6 +69,15 @@ static mtf_status check_types(const config_train *t, mtf_err *err)
     return MTF_OK;
 }
 
+/* Of this optimizer or another: a mistake is found when it is made. */
+static mtf_status check_patterns(const config *c, mtf_err *err)
+{
+    TRY(config_check_pattern("train.exclude_from_weight_decay", c->train.exclude_from_weight_decay,
+                             err));
+    return config_check_pattern("adafactor.exclude_from_parameter_scale",
+                                c->adafactor.exclude_from_parameter_scale, err);
+}
+
 mtf_status config_check(const config *c, mtf_err *err)
 {
     const config_train *t = &c->train;
@@ -78,6 +87,7 @@ mtf_status config_check(const config *c, mtf_err *err)
                        "a sequence; lower microbatches or raise batch",
                        (long long)t->microbatches, (long long)t->batch);
     TRY(check_types(t, err));
+    TRY(check_patterns(c, err));
     if (t->min_learning_rate > t->learning_rate) {
         char lo[NUMBER_TEXT], hi[NUMBER_TEXT];
         number_format_real(t->min_learning_rate, lo);

@@ -378,7 +378,7 @@ static const option_row rows[] = {
      .type = OPTION_REAL,
      .real_max = INFINITY,
      .standard = "1.0e-30",
-     .help = "added to the squared gradient"},
+     .help = "added to the squared gradient; above 0 in train.dtype"},
     {.key = "adafactor.epsilon2",
      AT(adafactor.epsilon2),
      .type = OPTION_REAL,

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/pattern.h"
 #include "base/utf8.h"
 
 enum { SHOWN = 160 };
@@ -69,6 +70,16 @@ mtf_status config_schedule(const config *c, mtf_schedule *out, mtf_err *err)
 
 /* ---- rules ---- */
 
+mtf_status config_check_pattern(const char *key, const char *text, mtf_err *err)
+{
+    regex_t regex;
+    mtf_err own = {0};
+    if (pattern_compile(text, &regex, &own) != MTF_OK)
+        return err_set(err, MTF_INVALID, "%s: %s", key, own.text);
+    regfree(&regex);
+    return MTF_OK;
+}
+
 /* A copy of the `n` bytes from `text` without the spaces around them. */
 static char *trimmed(arena *mem, const char *text, size_t n)
 {
@@ -92,6 +103,7 @@ static mtf_status read_rule(const config *c, arena *mem, char *text, mtf_rate_ru
         return err_set(err, MTF_INVALID, "%s: expected 'PATTERN -> SCHEDULE' and found '%s'", key,
                        utf8_quote(text, shown, sizeof shown));
     rule->pattern = trimmed(mem, text, (size_t)(arrow - text));
+    TRY(config_check_pattern(key, rule->pattern, err));
     return read_schedule(c, key, trimmed(mem, arrow + 2, strlen(arrow + 2)), &rule->schedule, err);
 }
 

@@ -16,6 +16,9 @@ mtf_status config_schedule(const config *c, mtf_schedule *out, mtf_err *err);
  * rules[MTF_MAX_RATE_RULES]; returns their number, or -1 after an error. Patterns are in `mem`. */
 int config_rate_rules(const config *c, arena *mem, mtf_rate_rule *rules, mtf_err *err);
 
+/* MTF_INVALID, with the key in the message, where `text` is no regular expression. */
+mtf_status config_check_pattern(const char *key, const char *text, mtf_err *err);
+
 /* Both, for their errors alone. */
 mtf_status config_check_schedules(const config *c, mtf_err *err);
 

@@ -77,6 +77,8 @@ static void the_type_has_a_name(void **state)
     assert_string_equal(mtf_dtype_name(MTF_BF16), "bf16");
     assert_int_equal(mtf_dtype_size(MTF_BF16), 2);
     assert_string_equal(mtf_dtype_name(MTF_NUM_DTYPES), "unknown");
+    assert_int_equal(mtf_dtype_size(MTF_NUM_DTYPES), 0);
+    assert_int_equal(mtf_dtype_of_sums(MTF_NUM_DTYPES), MTF_NUM_DTYPES);
     const mtf_dtype floats[] = {MTF_F32, MTF_F64, MTF_BF16};
     const mtf_dtype others[] = {MTF_I32, MTF_BOOL, MTF_NUM_DTYPES};
     for (int i = 0; i < 3; i++) {

@@ -56,6 +56,15 @@ expect_text "train.dtype is 'bf16' in the run and 'f32' now" err
 expect 2 "$mtf" train c.yaml --quiet --out half "${base[@]}" "${bf16[@]}" --resume
 expect_text "train.stored_dtype is 'bf16' in the run and 'auto' now" err
 
+# ---- a checkpoint of another type, as another program may have written it
+cp -r half other
+sed -i 's/_dtype: bf16/_dtype: f32/' other/config.yaml
+expect 2 "$mtf" eval other
+expect_text "of the checkpoint is bf16[" err
+expect_text "] (train.master_dtype)" err
+sed -i 's/ master_dtype: f32/ master_dtype: bf16/; s/stored_dtype: f32/stored_dtype: bf16/' other/config.yaml
+quiet "$mtf" eval other
+
 # ---- the other subcommands
 for name in b half; do
     quiet "$mtf" eval $name --json

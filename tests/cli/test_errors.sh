@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 # Bad input: command, exit code and messages of every case against tests/golden/cli_errors.txt
-# (MTF_GOLDEN=1 writes it anew). No refused run leaves a folder behind.
+# (MTF_UPDATE_GOLDEN=1 writes it anew). No refused run leaves a folder behind.
 source "$MTF_SOURCE_DIR/tests/support/cli.sh" || exit 1
 golden=$MTF_SOURCE_DIR/tests/golden/cli_errors.txt
 got=$work/got.txt
@@ -197,8 +197,8 @@ sed -i 2s/^/x/ run/log.jsonl
 say "a broken log"
 resume 2
 
-if [ -n "${MTF_GOLDEN:-}" ]; then
+if [ -n "${MTF_UPDATE_GOLDEN:-}" ]; then
     cp "$got" "$golden"
 fi
-diff -u "$golden" "$got" >&2 || fail "the messages differ from $golden; MTF_GOLDEN=1 writes it anew"
+diff -u "$golden" "$got" >&2 || fail "the messages differ from $golden; MTF_UPDATE_GOLDEN=1 writes it anew"
 exit 0

@@ -34,7 +34,12 @@ static const setup setups[] = {
     {.mesh = "rows:2;cols:2", .layout = PAPER, .option = "train.microbatches=2"},
     {.mesh = "rows:2;cols:2", .layout = PAPER ";stream_length:cols"},
     {.mesh = "rows:2;cols:2", .layout = "a:rows+cols;c:cols+rows;k:rows;e:cols", .moves = true},
+    {.mesh = "rows:2;cols:2", .layout = PAPER, .option = "train.dtype=bf16"},
     {.mesh = "all:3", .layout = "batch:all", .uneven = true},
+    {.mesh = "all:3",
+     .layout = "vocab:all;d_ff:all;heads:all",
+     .option = "train.dtype=bf16",
+     .uneven = true},
     {.mesh = "all:3", .layout = "vocab:all;d_ff:all;heads:all", .uneven = true},
     {.mesh = "all:3", .layout = "a:all;k:all;e:all", .uneven = true, .moves = true},
 };

@@ -137,6 +137,12 @@ static const setup setups[] = {
      .layout = PAPER,
      .threads = 2,
      .options = {"train.microbatches=2", "train.optimizer=sgd", "train.clip_norm=0"}},
+    {.mesh = "rows:2;cols:2", .layout = PAPER, .threads = 2, .options = {"train.dtype=bf16"}},
+    {.mesh = "rows:3;cols:2",
+     .layout = "batch:rows;d_model:cols",
+     .threads = 1,
+     .options = {"train.dtype=bf16", "train.stored_dtype=bf16", "train.master_dtype=bf16",
+                 "train.microbatches=2", "model.recompute=1"}},
 };
 
 static void planned_memory_is_used_memory(void **state)

@@ -23,6 +23,13 @@ static mtf_tensor *of_two(parts *p, mtf_tensor *y, mtf_tensor *z)
 }
 
 MISTAKE(y_of_integers, of(p, p->i, NULL))
+static mtf_tensor *of_no_arguments(parts *p)
+{
+    mtf_tensor *dx;
+    mtf_gradients_of(1, &p->x, NULL, 1, NULL, &dx);
+    return NULL;
+}
+
 MISTAKE(one_y_is_null, of_two(p, mtf_square(p->x), NULL))
 MISTAKE(one_y_of_another_graph, of_two(p, mtf_square(p->x), p->foreign))
 MISTAKE(seed_of_another_shape,
@@ -82,6 +89,9 @@ MISTAKE(no_results, mtf_custom_gradient(0, NULL, 1, &p->x, wrong, NULL, 0, NULL)
 MISTAKE(operands_below_zero, custom(p, p->d, -1, p->x, wrong))
 MISTAKE(no_room,
         mtf_custom_gradient(2, (mtf_tensor *[]){p->x, p->d}, 1, &p->x, wrong, NULL, 0, NULL))
+MISTAKE(operands_are_null, mtf_custom_gradient(1, &p->d, 1, NULL, wrong, NULL, 0, NULL))
+MISTAKE(results_are_null, mtf_custom_gradient(1, NULL, 1, &p->d, wrong, NULL, 0, NULL))
+MISTAKE(context_is_null, mtf_custom_gradient(1, &p->d, 1, &p->d, wrong, NULL, 8, NULL))
 MISTAKE(a_result_is_null, custom(p, NULL, 1, p->x, wrong))
 MISTAKE(an_operand_is_null, custom(p, p->d, 1, NULL, wrong))
 MISTAKE(an_operand_of_another_graph, custom(p, p->d, 1, p->foreign, wrong))
@@ -129,6 +139,7 @@ static mtf_tensor *variable_between_marks(parts *p)
 
 static const mistake_row rows[] = {
     MISTAKE_ROW(y_of_integers),
+    MISTAKE_ROW(of_no_arguments),
     MISTAKE_ROW(one_y_is_null),
     MISTAKE_ROW(one_y_of_another_graph),
     MISTAKE_ROW(seed_of_another_shape),
@@ -142,6 +153,9 @@ static const mistake_row rows[] = {
     MISTAKE_ROW(no_results),
     MISTAKE_ROW(operands_below_zero),
     MISTAKE_ROW(no_room),
+    MISTAKE_ROW(operands_are_null),
+    MISTAKE_ROW(results_are_null),
+    MISTAKE_ROW(context_is_null),
     MISTAKE_ROW(a_result_is_null),
     MISTAKE_ROW(an_operand_is_null),
     MISTAKE_ROW(an_operand_of_another_graph),

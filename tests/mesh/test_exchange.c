@@ -156,6 +156,10 @@ static void check(const mtf_mesh *m, const mtf_shape *a, const cut *ca, const mt
     }
     static unsigned pairs;
     if (pairs++ % 8) return; /* a sample is enough, and takes less time */
+    for (int p = 0; p < (int)m->processors; p++) {
+        assert_int_equal(exchange_sent(&x, p), sent[p]);
+        assert_int_equal(exchange_received(&x, p), received[p]);
+    }
     if (x.permutes)
         assert_in_range(exchange_traffic(&x), most, most + largest);
     else
@@ -279,8 +283,10 @@ static void check_window(const mtf_mesh *m, int64_t size, const split *from, int
         }
         assert_int_equal(received[dst], exchange_bound(&x, dst));
     }
-    for (int p = 0; p < (int)m->processors; p++)
+    for (int p = 0; p < (int)m->processors; p++) {
+        assert_int_equal(exchange_sent(&x, p), sent[p]);
         if (sent[p] + received[p] > most) most = sent[p] + received[p];
+    }
     assert_int_equal(exchange_traffic(&x), most);
 }
 

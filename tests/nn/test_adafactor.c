@@ -373,6 +373,7 @@ static void names_that_are_excluded(void **state)
         mtf_graph *g = mtf_graph_new();
         const mtf_optimizer *o =
             named(g, &(mtf_optimizer_options){.kind = MTF_ADAMW,
+                                              .epsilon = 1e-8,
                                               .weight_decay = 0.1,
                                               .exclude_from_weight_decay = cases[c].pattern});
         expect_marks(o->decays, cases[c].decays);
@@ -397,7 +398,7 @@ static void rules_of_learning_rates(void **state)
     mtf_graph *g = mtf_graph_new();
     mtf_optimizer *o =
         named(g, &(mtf_optimizer_options){
-                     .kind = MTF_ADAM, .beta1 = 0.5, .beta2 = 0, .nrules = 3, .rules = rules});
+                     .kind = MTF_ADAM, .beta1 = 0.5, .epsilon = 1e-8, .nrules = 3, .rules = rules});
     rules[1].pattern = NULL; /* the optimiser has copies */
     assert_int_equal(o->nrates, 4);
     static const int want[NAMED] = {1, 2, 2, 3};

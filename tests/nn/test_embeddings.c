@@ -262,7 +262,7 @@ MISTAKE(clusters_too_large, with(p, (mtf_vocab_options){CLUSTERS(2, {4, 0}, {7, 
 MISTAKE(cluster_of_nothing, with(p, (mtf_vocab_options){CLUSTERS(2, {0, 0}, {10, 2})}))
 MISTAKE(cluster_with_inner_below_zero, with(p, (mtf_vocab_options){CLUSTERS(1, {10, -2})}))
 MISTAKE(table_of_integers, with(p, (mtf_vocab_options){.dtype = MTF_I32}))
-MISTAKE(ids_of_floats, vectors_of(p, p->x))
+MISTAKE(ids_of_floats, vectors_of(p, mtf_placeholder(p->g, "ids", MTF_SHAPE({"a", 4}), MTF_F32)))
 MISTAKE(hidden_without_model, logits_of(p, mtf_reduce_sum(p->x, MTF_SHAPE({"a", 4}))))
 MISTAKE(hidden_of_another_size, logits_of(p, p->c))
 MISTAKE(hidden_with_vocabulary, logits_of(p, mtf_rename(p->x, "a", "vocab")))

@@ -191,6 +191,75 @@ static void composes(void **state)
     assert_true(sums[0][1] > 1);
 }
 
+/* What f gives need not be built by it: its argument, or a tensor from before. */
+static mtf_tensor *given(void *t, mtf_tensor *x)
+{
+    return t ? t : x;
+}
+
+static void results_from_before(void **state)
+{
+    (void)state;
+    eval e = eval_open();
+    mtf_tensor *x = INPUT(&e, MTF_SHAPE({"a", 2}), MTF_F64, 1, -2);
+    mtf_tensor *w = INPUT(&e, MTF_SHAPE({"a", 2}), MTF_F64, 3, 5);
+    mtf_reversible s = mtf_reversible_layer(mtf_reversible_begin(x), given, w); /* x, x + w */
+    s = mtf_reversible_layer(s, given, NULL);                                   /* x + w, 2 x + w */
+    mtf_tensor *y = mtf_square(mtf_reversible_end(s));
+    EXPECT(&e, y, 0, 81, 16);
+    EXPECT(&e, eval_gradient(y, x), 0, 6 * 9, 6 * 4);
+    EXPECT(&e, eval_gradient(y, w), 0, 4 * 9, 4 * 4);
+    eval_close(&e);
+}
+
+/* Every mistake of this file with its message. */
+static messages *wrong;
+
+static int set_up(void **state)
+{
+    (void)state;
+    wrong = messages_new("reversible_errors.txt");
+    return 0;
+}
+
+/* Two layers on the same streams would both hand back what they have reconstructed. */
+static void streams_go_on_once(void **state)
+{
+    (void)state;
+    eval e = eval_open();
+    mtf_err err = {0};
+    mtf_tensor *x = INPUT(&e, MTF_SHAPE({"a", 2}), MTF_F64, 1, -2);
+    const mtf_reversible first = mtf_reversible_begin(x);
+    const mtf_reversible s = mtf_reversible_layer(first, given, NULL);
+    assert_non_null(mtf_reversible_end(mtf_reversible_layer(first, given, NULL)));
+    assert_non_null(mtf_reversible_end(mtf_reversible_layer(s, given, NULL)));
+    assert_int_equal(mtf_graph_status(e.g, NULL), MTF_OK);
+    assert_null(mtf_reversible_end(mtf_reversible_layer(s, given, NULL)));
+    messages_add(wrong, "streams_used_twice", mtf_graph_status(e.g, &err), &err);
+    eval_close(&e);
+}
+
+/* What is not a layer's own result would be reconstructed as if it were. */
+static void streams_stay_as_they_are(void **state)
+{
+    (void)state;
+    for (int k = 0; k < 3; k++) {
+        eval e = eval_open();
+        mtf_err err = {0};
+        mtf_tensor *x = INPUT(&e, MTF_SHAPE({"a", 2}), MTF_F64, 1, -2);
+        mtf_reversible s = mtf_reversible_layer(mtf_reversible_begin(x), given, NULL);
+        const mtf_reversible whole = s;
+        if (k == 0) s.x1 = mtf_tanh(s.x1);
+        if (k == 1) s.x1 = whole.x2, s.x2 = whole.x1;
+        if (k == 2) s.back1 = NULL;
+        assert_non_null(mtf_reversible_end(s));
+        assert_null(mtf_reversible_end(mtf_reversible_layer(s, given, NULL)));
+        static const char *const names[] = {"stream_changed", "streams_exchanged", "way_back_lost"};
+        messages_add(wrong, names[k], mtf_graph_status(e.g, &err), &err);
+        eval_close(&e);
+    }
+}
+
 /* ---- mistakes ---- */
 
 static mtf_tensor *other_shape(void *c, mtf_tensor *x)
@@ -210,6 +279,12 @@ static mtf_tensor *fails(void *c, mtf_tensor *x)
     return mtf_softmax(x, "nothing");
 }
 
+static mtf_tensor *gives_nothing(void *c, mtf_tensor *x)
+{
+    (void)c, (void)x;
+    return NULL;
+}
+
 static void mistakes_have_messages(void **state)
 {
     (void)state;
@@ -219,18 +294,18 @@ static void mistakes_have_messages(void **state)
     } mistakes[] = {{"no_function", NULL},
                     {"other_shape", other_shape},
                     {"makes_a_variable", makes_a_variable},
+                    {"gives_nothing", gives_nothing},
                     {"fails", fails}};
-    messages *m = messages_new("reversible_errors.txt");
     for (size_t i = 0; i < sizeof mistakes / sizeof *mistakes; i++) {
         mtf_err err = {0};
         mtf_graph *g = mtf_graph_new();
         mtf_tensor *x = mtf_placeholder(g, "x", MTF_SHAPE(batch, width), MTF_F64);
         mtf_reversible r = mtf_reversible_layer(mtf_reversible_begin(x), mistakes[i].f, NULL);
         assert_null(mtf_reversible_end(mtf_reversible_layer(r, mistakes[i].f, NULL)));
-        messages_add(m, mistakes[i].name, mtf_graph_status(g, &err), &err);
+        messages_add(wrong, mistakes[i].name, mtf_graph_status(g, &err), &err);
         mtf_graph_free(&g);
     }
-    messages_check(&m);
+    messages_check(&wrong);
     assert_null(mtf_reversible_end(mtf_reversible_layer(mtf_reversible_begin(NULL), f, NULL)));
 }
 
@@ -240,7 +315,10 @@ int main(void)
         cmocka_unit_test(gradients_of_plain_layers),
         cmocka_unit_test(memory_does_not_grow_with_depth),
         cmocka_unit_test(composes),
+        cmocka_unit_test(results_from_before),
+        cmocka_unit_test(streams_go_on_once),
+        cmocka_unit_test(streams_stay_as_they_are),
         cmocka_unit_test(mistakes_have_messages),
     };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return cmocka_run_group_tests(tests, set_up, NULL);
 }

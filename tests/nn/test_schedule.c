@@ -155,6 +155,8 @@ static void wrong_texts(void **state)
         messages_add(m, texts[i], mtf_schedule_parse(texts[i], &s, &err), &err);
         assert_int_equal(s.nfactors, 3);
     }
+    mtf_schedule none;
+    messages_add(m, "no_text", mtf_schedule_parse(NULL, &none, &err), &err);
     static const struct {
         const char *name;
         mtf_schedule s;

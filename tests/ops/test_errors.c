@@ -167,7 +167,10 @@ MISTAKE(one_hot_to_a_dim, mtf_one_hot(p->i, a, 1, 0, MTF_F32))
 MISTAKE(range_of_bool, mtf_range(p->g, a, MTF_BOOL))
 MISTAKE(mask_of_integers, mtf_causal_bias(p->g, a, b, MTF_I32))
 MISTAKE(mask_over_one_dim, mtf_causal_bias(p->g, a, a, MTF_F32))
+MISTAKE(range_beyond_i32, mtf_range(p->g, (mtf_dim){"a", 1ll << 32}, MTF_I32))
 MISTAKE(random_integers, mtf_random_normal(p->g, "r", AB, MTF_I32, 0, 1))
+MISTAKE(random_of_nan, mtf_random_uniform(p->g, "r", AB, MTF_BF16, (double)NAN, 1))
+MISTAKE(random_of_infinity, mtf_random_normal(p->g, "r", AB, MTF_F32, 0, INFINITY))
 MISTAKE(rate_of_one, mtf_dropout(p->x, "drop", 1.0))
 MISTAKE(negative_rate, mtf_dropout(p->x, "drop", -0.5))
 MISTAKE(rate_is_nan, mtf_dropout(p->x, "drop", (double)NAN))
@@ -288,7 +291,10 @@ static const mistake_row mistakes[] = {
     MISTAKE_ROW(range_of_bool),
     MISTAKE_ROW(mask_of_integers),
     MISTAKE_ROW(mask_over_one_dim),
+    MISTAKE_ROW(range_beyond_i32),
     MISTAKE_ROW(random_integers),
+    MISTAKE_ROW(random_of_nan),
+    MISTAKE_ROW(random_of_infinity),
     MISTAKE_ROW(rate_of_one),
     MISTAKE_ROW(negative_rate),
     MISTAKE_ROW(rate_is_nan),

@@ -144,7 +144,7 @@ static void sampling_is_true(void **state)
         draw(t, "", "", 3, 0, drawn);
         draw(t, "p:2;q:3", "n:p;class:q", 3, 0, again);
         assert_memory_equal(drawn, again, sizeof drawn);
-        probabilities(logits, of[i].o.temperature ? of[i].o.temperature : 1, of[i].left, want);
+        probabilities(logits, of[i].o.temperature > 0 ? of[i].o.temperature : 1, of[i].left, want);
         /* Four degrees of freedom: beyond 30 once in 200,000 times, and the seed is fixed. */
         const double d = distance(drawn, want);
         if (d > 30) fail_msg("sampling %d is %g away from its probabilities", (int)i, d);

@@ -23,6 +23,9 @@ MISTAKE(concat_of_two_types, mtf_concat(2, (mtf_tensor *[]){p->x, p->d}, "a"))
 MISTAKE(concat_of_two_shapes, mtf_concat(2, (mtf_tensor *[]){p->y, p->x}, "b"))
 MISTAKE(concat_with_null, mtf_concat(2, (mtf_tensor *[]){p->x, NULL}, "a"))
 MISTAKE(concat_of_two_graphs, mtf_concat(2, (mtf_tensor *[]){p->x, p->foreign}, "a"))
+MISTAKE(concat_of_one_along_no_dim, mtf_concat(1, &p->x, "z"))
+MISTAKE(slices_are_null, mtf_slice_dims(p->x, 1, NULL))
+MISTAKE(paddings_are_null, mtf_pad_dims(p->x, 1, NULL))
 MISTAKE(stack_along_a_dim, mtf_stack(2, (mtf_tensor *[]){p->x, p->x}, "a", 0))
 MISTAKE(stack_of_two_shapes, mtf_stack(2, (mtf_tensor *[]){p->x, p->y}, "n", 0))
 MISTAKE(stack_of_two_types, mtf_stack(2, (mtf_tensor *[]){p->x, p->d}, "n", 0))
@@ -37,6 +40,24 @@ static mtf_tensor *split_as(parts *p, const char *dim, int n, const int64_t *siz
     return part[0];
 }
 
+/* As an int the size would be 4. */
+static mtf_tensor *unstack_into_too_many(parts *p)
+{
+    mtf_tensor *part[4] = {NULL};
+    mtf_unstack(mtf_placeholder(p->g, "z", MTF_SHAPE({"z", (1ll << 32) + 4}), MTF_F32), "z", part);
+    return part[0];
+}
+
+MISTAKE(dynamic_shift_beyond_i32,
+        mtf_dynamic_shift(mtf_placeholder(p->g, "z", MTF_SHAPE({"z", 1ll << 32}), MTF_F32),
+                          mtf_placeholder(p->g, "by", MTF_SCALAR, MTF_I32), "z", true))
+
+static mtf_tensor *split_without_room(parts *p)
+{
+    mtf_split(p->x, "b", 2, NULL, NULL);
+    return NULL;
+}
+
 MISTAKE(split_of_no_dim, split_as(p, "z", 2, NULL))
 MISTAKE(split_unevenly, split_as(p, "b", 4, NULL))
 MISTAKE(split_into_too_little, split_as(p, "b", 2, (int64_t[]){1, 4}))
@@ -49,6 +70,7 @@ MISTAKE(dynamic_shift_by_its_own_dim, mtf_dynamic_shift(p->x, p->i, "a", false))
 MISTAKE(dynamic_shift_of_no_dim, mtf_dynamic_shift(p->x, p->i, "z", false))
 MISTAKE(dynamic_shift_by_another_dim, mtf_dynamic_shift(p->y, p->i, "b", false))
 MISTAKE(halo_of_no_dim, mtf_halo_exchange(p->x, "a", "z", 1, 1, false))
+MISTAKE(halo_of_one_dim, mtf_halo_exchange(p->x, "a", "a", 1, 1, false))
 MISTAKE(halo_is_negative, mtf_halo_exchange(p->x, "a", "b", -1, 1, false))
 MISTAKE(halo_of_too_many_blocks, mtf_halo_exchange(p->x, "a", "b", 1800, 0, true))
 
@@ -58,6 +80,7 @@ MISTAKE(all_of_numbers, mtf_reduce_all(p->x, MTF_SCALAR))
 MISTAKE(any_of_numbers, mtf_reduce_any(p->i, MTF_SCALAR))
 MISTAKE(pool_by_no_divisor, mtf_pool_1d(p->x, "a", 3, mtf_reduce_sum))
 MISTAKE(pool_of_no_dim, mtf_pool_1d(p->x, "z", 2, mtf_reduce_sum))
+MISTAKE(pool_by_null, mtf_pool_1d(p->x, "a", 2, NULL))
 MISTAKE(stride_of_nothing, mtf_stride_1d(p->x, "a", 0))
 MISTAKE(first_of_no_dim, mtf_reduce_first(p->x, "z"))
 
@@ -82,6 +105,8 @@ MISTAKE(sort_of_no_dim, mtf_sort(p->x, NULL, false, NULL))
 MISTAKE(sample_of_no_dim, mtf_sample(p->x, "s", "z", &(mtf_sampling){.temperature = 1}))
 MISTAKE(sample_of_integers, mtf_sample(p->i, "s", "a", &(mtf_sampling){.temperature = 1}))
 MISTAKE(sample_too_cold, mtf_sample(p->x, "s", "a", &(mtf_sampling){.temperature = -1}))
+MISTAKE(sample_almost_frozen, mtf_sample(p->x, "s", "a", &(mtf_sampling){.temperature = 1e-40}))
+MISTAKE(sample_in_no_way, mtf_sample(p->x, "s", "a", NULL))
 MISTAKE(sample_infinitely_hot,
         mtf_sample(p->x, "s", "a", &(mtf_sampling){.temperature = (double)INFINITY}))
 MISTAKE(sample_of_less_than_none,
@@ -106,6 +131,9 @@ static const mistake_row mistakes[] = {
     MISTAKE_ROW(concat_of_two_shapes),
     MISTAKE_ROW(concat_with_null),
     MISTAKE_ROW(concat_of_two_graphs),
+    MISTAKE_ROW(concat_of_one_along_no_dim),
+    MISTAKE_ROW(slices_are_null),
+    MISTAKE_ROW(paddings_are_null),
     MISTAKE_ROW(stack_along_a_dim),
     MISTAKE_ROW(stack_of_two_shapes),
     MISTAKE_ROW(stack_of_two_types),
@@ -118,11 +146,15 @@ static const mistake_row mistakes[] = {
     MISTAKE_ROW(split_into_too_much),
     MISTAKE_ROW(split_into_nothing),
     MISTAKE_ROW(split_into_less),
+    MISTAKE_ROW(split_without_room),
+    MISTAKE_ROW(unstack_into_too_many),
+    MISTAKE_ROW(dynamic_shift_beyond_i32),
     MISTAKE_ROW(dynamic_shift_by_floats),
     MISTAKE_ROW(dynamic_shift_by_its_own_dim),
     MISTAKE_ROW(dynamic_shift_of_no_dim),
     MISTAKE_ROW(dynamic_shift_by_another_dim),
     MISTAKE_ROW(halo_of_no_dim),
+    MISTAKE_ROW(halo_of_one_dim),
     MISTAKE_ROW(halo_is_negative),
     MISTAKE_ROW(halo_of_too_many_blocks),
     MISTAKE_ROW(cumsum_of_no_dim),
@@ -131,6 +163,7 @@ static const mistake_row mistakes[] = {
     MISTAKE_ROW(any_of_numbers),
     MISTAKE_ROW(pool_by_no_divisor),
     MISTAKE_ROW(pool_of_no_dim),
+    MISTAKE_ROW(pool_by_null),
     MISTAKE_ROW(stride_of_nothing),
     MISTAKE_ROW(first_of_no_dim),
     MISTAKE_ROW(top_of_no_dim),
@@ -146,6 +179,8 @@ static const mistake_row mistakes[] = {
     MISTAKE_ROW(sample_of_no_dim),
     MISTAKE_ROW(sample_of_integers),
     MISTAKE_ROW(sample_too_cold),
+    MISTAKE_ROW(sample_almost_frozen),
+    MISTAKE_ROW(sample_in_no_way),
     MISTAKE_ROW(sample_infinitely_hot),
     MISTAKE_ROW(sample_of_less_than_none),
     MISTAKE_ROW(sample_of_more_than_all),

@@ -235,7 +235,7 @@ static void random_routes(void **state)
         mtf_mesh *m = mtf_mesh_parse(meshes[below(6)], &err);
         mtf_shape s = {.rank = 1 + below(3)};
         for (int d = 0; d < s.rank; d++)
-            s.dim[d] = (mtf_dim){"abc" + d, sizes[below(9)]};
+            s.dim[d] = (mtf_dim){&"abc"[d], sizes[below(9)]};
         reshard_task r = {.mesh = m, .from_shape = &s, .to_shape = &s, .element = 4};
         r.from = any_placement(m, s.rank, ~0u);
         r.to = any_placement(m, s.rank, r.from.pending);

@@ -3,6 +3,8 @@
  * alike are not taken for one. */
 #include "check.h"
 
+#include <stdio.h>
+
 #include "spmd/program.h"
 #include "support/eval.h"
 
@@ -106,6 +108,46 @@ static void sums_pass_windows(void **state)
     eval_close(&e);
 }
 
+/* The dims that we add to those of the user have names of their own, however theirs are called. */
+static void names_do_not_meet(void **state)
+{
+    (void)state;
+    static const char longest[] = "a23456789b123456789c123456789d123456789e123456789f123456789g123";
+    const char *const along[] = {"b", longest}, *const beside[] = {"@blocks", "@order",
+                                                                   "@blocks_1"};
+    for (int k = 0; k < 6; k++) {
+        eval e = eval_open();
+        const mtf_dim d = {along[k / 3], 3}, other = {beside[k % 3], 2};
+        mtf_tensor *x = INPUT(&e, MTF_SHAPE(d, other), MTF_F64, 3, 10, 1, 20, 2, 15), *top;
+        mtf_tensor *column = mtf_reduce_first(x, other.name);
+        char layout[80];
+        snprintf(layout, sizeof layout, "%s:p", d.name);
+        EXPECT_ON(&e, "p:2", layout, mtf_cumsum(x, d.name, false, false), 0, 3, 10, 4, 30, 6, 45);
+        EXPECT_ON(&e, "p:2", layout, mtf_argmax(x, d.name), 0, 0, 1);
+        mtf_top_k(column, d.name, (mtf_dim){other.name, 2}, false, &top, NULL);
+        EXPECT_ON(&e, "p:2", layout, top, 0, 3, 2);
+        eval_close(&e);
+    }
+}
+
+/* A layout's rule for a dim of the user is none for a dim of ours. */
+static void rules_hold_for_dims_of_the_user(void **state)
+{
+    (void)state;
+    eval e = eval_open();
+    static const char layout[] = "a:p;group:p;order:p;rank:p;whole:p;blocks:p";
+    mtf_tensor *x = INPUT(&e, MTF_SHAPE({"a", 2}, {"b", 4}), MTF_F64, 4, 3, 1, 2, 7, 8, 6, 5);
+    mtf_tensor *one = INPUT(&e, MTF_SCALAR, MTF_I32, 1);
+    const mtf_sampling cold = {.temperature = 0.01, .top_k = 2};
+    EXPECT_ON(&e, "p:2", layout, mtf_pool_1d(x, "b", 2, mtf_reduce_max), 0, 4, 2, 8, 6);
+    EXPECT_ON(&e, "p:2", layout, mtf_argmax(x, "b"), 0, 0, 1);
+    EXPECT_ON(&e, "p:2", layout, mtf_nth_smallest(x, "b", 1), 0, 2, 6);
+    EXPECT_ON(&e, "p:2", layout, mtf_sort(x, "b", false, NULL), 0, 1, 2, 3, 4, 5, 6, 7, 8);
+    EXPECT_ON(&e, "p:2", layout, mtf_sample(x, "draw", "b", &cold), 0, 0, 1);
+    EXPECT_ON(&e, "p:2", layout, mtf_dynamic_shift(x, one, "b", true), 0, 2, 4, 3, 1, 5, 7, 8, 6);
+    eval_close(&e);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -113,6 +155,8 @@ int main(void)
         cmocka_unit_test(halos_travel_alone),
         cmocka_unit_test(windows_of_two_dims_are_two),
         cmocka_unit_test(sums_pass_windows),
+        cmocka_unit_test(names_do_not_meet),
+        cmocka_unit_test(rules_hold_for_dims_of_the_user),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -117,6 +117,14 @@ static void wrong_texts(void **state)
         {"train.schedule_rules=a->1;a->1;a->1;a->1;a->1;a->1;a->1;a->1;a->1;a->1;a->1;a->1;a->1;a->"
          "1;a->1;a->1;a->1",
          "train.schedule_rules: more than 16 rules"},
+        {"train.schedule_rules=norm( -> 1",
+         "train.schedule_rules: 'norm(' is no regular expression: Unmatched ( or \\("},
+        {"train.exclude_from_weight_decay=[a", /* though the optimizer is adam */
+         "train.exclude_from_weight_decay: '[a' is no regular expression: Unmatched [, [^, [:, [., "
+         "or [="},
+        {"adafactor.exclude_from_parameter_scale=a|(",
+         "adafactor.exclude_from_parameter_scale: 'a|(' is no regular expression: Unmatched ( or "
+         "\\("},
         {"train.schedule_offset=2000",
          "train.schedule_offset is 2000 and train.steps is 2000: the schedules would begin behind "
          "the last step; lower the one or raise the other"},

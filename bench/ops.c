@@ -4,12 +4,10 @@
  * measure.
  *
  *     build/bench/ops [REPEATS [NAME]] */
-#include <mtf/mtf.h>
+#include "measure.h"
 
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 enum { ROWS = 256, COLS = 32768, MOST = 101 };
 
@@ -104,51 +102,23 @@ static const struct {
             {"dynamic shift", dynamic},
             {"softmax", softmax}};
 
-static double now(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
-
-static int compare(const void *a, const void *b)
-{
-    const double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
-/* The median over the repeats. The operand is state, and only one element is fetched. */
+/* The median over the repeats. */
 static double measure(build_fn *build, int repeats, double *bytes, mtf_err *err)
 {
     mtf_graph *g = mtf_graph_new();
     mtf_tensor *start =
         mtf_random_normal(g, "x", MTF_SHAPE({"rows", ROWS}, {"cols", COLS}), MTF_F32, 0, 1);
-    mtf_tensor *x = mtf_variable(g, "x", start, true), *y = build(g, x);
+    mtf_tensor *y = build(g, mtf_variable(g, "x", start, true));
     const mtf_shape out = mtf_tensor_shape(y);
-    mtf_tensor *state = mtf_variable(g, "y", mtf_constant(g, 0, out, mtf_tensor_dtype(y)), false);
-    mtf_tensor *assign = mtf_assign(state, y);
-    mtf_mesh *m = mtf_mesh_parse("", err);
-    mtf_layout *l = mtf_layout_parse("", m, true, NULL, err);
-    const mtf_request r = {.nupdates = 1, .updates = &assign};
-    mtf_program *p[2] = {mtf_compile_initial(g, m, l, err), NULL};
-    p[1] = p[0] ? mtf_compile(g, m, l, &r, err) : NULL;
-    mtf_session *s = p[1] ? mtf_session_new(2, p, &(mtf_session_options){.threads = 1}, err) : NULL;
-    if (!s || mtf_run(s, p[0], 0, NULL, NULL, NULL, err) != MTF_OK) return -1;
     double times[MOST];
-    for (int k = -1; k < repeats; k++) {
-        const double begin = now();
-        if (mtf_run(s, p[1], 0, NULL, NULL, NULL, err) != MTF_OK) return -1;
-        if (k >= 0) times[k] = now() - begin;
-    }
-    qsort(times, (size_t)repeats, sizeof *times, compare);
+    measured m;
+    bool runs = measured_open(&m, g, y, 1, err) == MTF_OK && measured_run(&m, err) >= 0;
+    for (int k = 0; runs && k < repeats; k++)
+        runs = (times[k] = measured_run(&m, err)) >= 0;
     *bytes = 4.0 * ((double)ROWS * COLS + (double)mtf_shape_size(&out));
-    mtf_session_free(&s);
-    mtf_program_free(&p[1]);
-    mtf_program_free(&p[0]);
-    mtf_layout_free(&l);
-    mtf_mesh_free(&m);
+    measured_close(&m);
     mtf_graph_free(&g);
-    return times[repeats / 2];
+    return runs ? measure_median(times, repeats) : -1;
 }
 
 int main(int argc, char **argv)

@@ -55,4 +55,33 @@ static inline __attribute__((always_inline)) void element_put(void *data, mtf_dt
     }
 }
 
+/* The elements [at, at + n) become x. */
+static inline void element_fill(void *data, mtf_dtype type, int64_t at, int64_t n, double x)
+{
+#define FILL(T, value)                                                                             \
+    do {                                                                                           \
+        const T fill = (value);                                                                    \
+        for (int64_t i = 0; i < n; i++)                                                            \
+            ((T *)data)[at + i] = fill;                                                            \
+    } while (0)
+    switch (type) {
+    case MTF_F32:
+        FILL(float, (float)x);
+        break;
+    case MTF_F64:
+        FILL(double, x);
+        break;
+    case MTF_BF16:
+        FILL(bf16, bf16_from_f64(x));
+        break;
+    case MTF_I32:
+        FILL(int32_t, element_to_i32(x));
+        break;
+    default:
+        FILL(uint8_t, x != 0);
+        break;
+    }
+#undef FILL
+}
+
 #endif

@@ -16,7 +16,6 @@
     F(FAULT_RANGE_OFFSET, "range_offset")                                                          \
     F(FAULT_DROPOUT_OFFSET, "dropout_offset")                                                      \
     F(FAULT_MASK_OFFSET, "mask_offset")                                                            \
-    F(FAULT_LOCAL_MEAN, "local_mean")                                                              \
     F(FAULT_EINSUM_GRADIENT, "einsum_gradient")                                                    \
     F(FAULT_NORM_REPLICAS, "norm_replicas")                                                        \
     F(FAULT_SPLIT_ORDER, "split_order")                                                            \

@@ -87,8 +87,8 @@ static mtf_status check_together(int n, mtf_program *const *programs, mtf_err *e
         const mtf_program *p = programs[i], *first = programs[0];
         if (p->mesh != first->mesh)
             return err_set(err, MTF_INVALID,
-                           "programs '%s' and '%s' of one session have different meshes, '%s' and "
-                           "'%s'",
+                           "programs '%s' and '%s' of one session were compiled for two meshes, "
+                           "'%s' and '%s'; compile both for the same mtf_mesh",
                            first->name, p->name, first->mesh->text, p->mesh->text);
         if (!same_state(first, p))
             return err_set(err, MTF_INVALID,

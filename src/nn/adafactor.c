@@ -67,23 +67,27 @@ static bool factored_dims(const mtf_adafactor_options *o, const mtf_shape *s, mt
 
 /* ---- slots ---- */
 
-static const char *wrong_option(const mtf_adafactor_options *o)
+static void check_options(mtf_graph *g, const mtf_adafactor_options *o)
 {
     const struct {
+        const char *name, *range;
+        double value;
         bool right;
-        const char *text;
     } checks[] = {
-        {(unsigned)o->decay <= MTF_DECAY_ADAM, "decay must be pow or adam"},
-        {o->exponent > 0, "exponent must be above 0"},
-        {o->beta2 >= 0 && o->beta2 < 1, "beta2 must be at least 0 and below 1"},
-        {o->decay_offset >= 0, "decay_offset must be at least 0"},
-        {o->beta1 >= 0 && o->beta1 < 1, "beta1 must be at least 0 and below 1"},
-        {o->clipping_threshold >= 0, "clipping_threshold must be at least 0"},
-        {o->epsilon2 >= 0 && isfinite(o->epsilon2), "epsilon2 must be a number of at least 0"},
+        {"exponent", "above 0", o->exponent, o->exponent > 0},
+        {"beta2", "at least 0 and below 1", o->beta2, o->beta2 >= 0 && o->beta2 < 1},
+        {"decay_offset", "at least 0", (double)o->decay_offset, o->decay_offset >= 0},
+        {"beta1", "at least 0 and below 1", o->beta1, o->beta1 >= 0 && o->beta1 < 1},
+        {"clipping_threshold", "at least 0", o->clipping_threshold, o->clipping_threshold >= 0},
+        {"epsilon2", "a number of at least 0", o->epsilon2,
+         o->epsilon2 >= 0 && isfinite(o->epsilon2)},
     };
+    if ((unsigned)o->decay > MTF_DECAY_ADAM)
+        graph_fail(g, "optimizer: there is no adafactor.decay of kind %d", (int)o->decay);
     for (size_t i = 0; i < sizeof checks / sizeof *checks; i++)
-        if (!checks[i].right) return checks[i].text;
-    return NULL;
+        if (!checks[i].right)
+            graph_fail(g, "optimizer: adafactor.%s is %g; it must be %s", checks[i].name,
+                       checks[i].value, checks[i].range);
 }
 
 static bool has_dim(const mtf_optimizer *o, const char *name, int n)
@@ -99,9 +103,8 @@ static bool has_dim(const mtf_optimizer *o, const char *name, int n)
 static void begin(mtf_graph *g, mtf_optimizer *o)
 {
     mtf_adafactor_options *a = &o->options.adafactor;
-    const char *wrong = wrong_option(a);
     int n = 0;
-    if (wrong) graph_fail(g, "optimizer adafactor: %s", wrong);
+    check_options(g, a);
     optimizer_check_epsilon(g, o, "adafactor.epsilon1", a->epsilon1);
     for (const char *at = a->stacked_dims; (at = next_name(at, &n)); at += n)
         if (!has_dim(o, at, n))

@@ -34,7 +34,10 @@ static bool targets_usable(mtf_tensor *logits, mtf_tensor *targets, const mtf_sh
 {
     const bool whole = mtf_tensor_dtype(targets) == MTF_I32;
     const mtf_shape shape = mtf_tensor_shape(targets);
-    if (!same_dims(&shape, want))
+    if (mtf_tensor_graph(targets) != mtf_tensor_graph(logits))
+        graph_fail(mtf_tensor_graph(logits), "%s: targets '%s' belong to another graph", what,
+                   mtf_tensor_name(targets));
+    else if (!same_dims(&shape, want))
         graph_fail(mtf_tensor_graph(logits),
                    "%s: targets '%s' of type %s have the shape %s; for logits of shape %s it must "
                    "be %s",
@@ -108,7 +111,7 @@ mtf_tensor *mtf_sigmoid_cross_entropy(mtf_tensor *logits, mtf_tensor *targets)
 {
     if (!logits || !targets) return NULL;
     const mtf_shape shape = mtf_tensor_shape(logits);
-    if (mtf_tensor_dtype(targets) == MTF_I32)
+    if (mtf_tensor_dtype(targets) == MTF_I32 && mtf_tensor_dtype(logits) != MTF_I32)
         return graph_fail(mtf_tensor_graph(logits),
                           "sigmoid_cross_entropy: targets '%s' are i32; cast them to %s",
                           mtf_tensor_name(targets), mtf_dtype_name(mtf_tensor_dtype(logits)));

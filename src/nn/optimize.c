@@ -98,12 +98,15 @@ static bool variables_usable(mtf_graph *g, int n, mtf_tensor *const *variables)
     if (n < 1 || !variables) graph_fail(g, "optimizer: there is no variable");
     for (int i = 0; i < n && variables; i++) {
         const mtf_tensor *v = variables[i];
-        if (!v) return false;
+        if (!v) return graph_fail(g, "optimizer: variable %d of %d is NULL", i, n) != NULL;
         if (v->node->graph != g)
             graph_fail(g, "optimizer: '%s' belongs to another graph", mtf_tensor_name(v));
         if (!(v->node->op->traits & TRAIT_STATE))
             graph_fail(g, "optimizer: '%s' is no variable", mtf_tensor_name(v));
-        if (mtf_dtype_is_float(v->dtype) && type_of(v) == type_of(variables[0])) continue;
+        if (!mtf_dtype_is_float(v->dtype))
+            graph_fail(g, "optimizer: variable '%s' is %s; it must be f32, bf16 or f64",
+                       mtf_tensor_name(v), mtf_dtype_name(v->dtype));
+        if (type_of(v) == type_of(variables[0])) continue;
         graph_fail(
             g,
             "optimizer: variables '%s' and '%s' have the types %s and %s; all must be f32 or "

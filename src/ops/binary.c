@@ -12,12 +12,14 @@ static mtf_tensor *build(const op *row, mtf_tensor *x, mtf_tensor *y)
     return g ? graph_add(g, row, NULL, 2, in, NULL) : NULL;
 }
 
-/* Equal shapes, a trailing, a leading and a crossing broadcast, a scalar. */
+/* Equal shapes; trailing and crossing broadcasts; scalars at either side and at both; another order
+ * of dims; dims of size 1 and 3; integers, 0 and -1 among them, where the row takes any. */
 static mtf_tensor *sample_with(mtf_graph *g, int k, const op *row,
                                mtf_tensor *(*operand)(mtf_graph *, mtf_shape))
 {
     const mtf_shape ab = MTF_SHAPE({"a", 4}, {"b", 6}), b = MTF_SHAPE({"b", 6}),
-                    bc = MTF_SHAPE({"b", 6}, {"c", 9}), ba = MTF_SHAPE({"b", 6}, {"a", 4});
+                    bc = MTF_SHAPE({"b", 6}, {"c", 9}), ba = MTF_SHAPE({"b", 6}, {"a", 4}),
+                    a1b3 = MTF_SHAPE({"a", 1}, {"b", 3}), b3c1 = MTF_SHAPE({"b", 3}, {"c", 1});
     switch (k) {
     case 0:
         return build(row, operand(g, ab), operand(g, ab));
@@ -29,6 +31,15 @@ static mtf_tensor *sample_with(mtf_graph *g, int k, const op *row,
         return build(row, operand(g, ab), operand(g, MTF_SCALAR));
     case 4:
         return build(row, operand(g, ab), operand(g, ba));
+    case 5:
+        return build(row, operand(g, MTF_SCALAR), operand(g, ab));
+    case 6:
+        return build(row, operand(g, MTF_SCALAR), operand(g, MTF_SCALAR));
+    case 7:
+        return build(row, operand(g, a1b3), operand(g, b3c1));
+    case 8:
+        if (row->infer != tile_infer_number2) return NULL;
+        return build(row, sample_integers(g, ab), sample_integers(g, b));
     }
     return NULL;
 }
@@ -213,10 +224,10 @@ static double floor_mod(double x, double y)
 }
 
 TILE_NUMBER_2(floordiv_tile, __builtin_floor((double)x / (double)y), floordiv_i32(x, y))
-ROW(floordiv, "out = floor(x / y)", sample_positive)
+ROW(floordiv, "out = floor(x / y)", sample_normal)
 
 TILE_NUMBER_2(mod_tile, floor_mod((double)x, (double)y), mod_i32(x, y))
-ROW(mod, "out = x - y floor(x / y)", sample_positive)
+ROW(mod, "out = x - y floor(x / y)", sample_normal)
 
 mtf_tensor *mtf_add_n(int n, mtf_tensor *const *xs)
 {

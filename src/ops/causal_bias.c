@@ -38,23 +38,22 @@ static void kernel(const kernel_args *k, int64_t begin, int64_t end)
 {
     const kernel_dim query = k->dim[0], memory = k->dim[1];
     const int64_t first = FAULT(FAULT_MASK_OFFSET) ? 0 : query.offset;
-    for (int64_t q = begin; q < end; q++)
-        for (int64_t m = 0; m < memory.local; m++) {
-            const bool seen = first + q >= memory.offset + m;
-            element_put(k->out[0].data, k->out[0].dtype, q * memory.local + m, seen ? 0.0 : MASKED);
-        }
+    for (int64_t q = begin; q < end; q++) {
+        const int64_t last = first + q - memory.offset; /* the last key that is seen */
+        const int64_t seen = last < 0 ? 0 : last < memory.local ? last + 1 : memory.local;
+        element_fill(k->out[0].data, k->out[0].dtype, q * memory.local, seen, 0.0);
+        element_fill(k->out[0].data, k->out[0].dtype, q * memory.local + seen, memory.local - seen,
+                     MASKED);
+    }
 }
 
 static mtf_tensor *sample(mtf_graph *g, int k)
 {
-    const mtf_dim a = {"a", 6}, b = {"b", 6}, c = {"c", 10};
-    switch (k) {
-    case 0:
-        return mtf_causal_bias(g, a, b, sample_float());
-    case 1:
-        return mtf_causal_bias(g, a, c, sample_float());
-    }
-    return NULL;
+    static const struct {
+        mtf_dim query, memory;
+    } of[] = {{{"a", 6}, {"b", 6}},  {{"a", 6}, {"c", 10}}, {{"a", 10}, {"b", 3}},
+              {{"a", 1}, {"b", 10}}, {{"a", 3}, {"b", 1}},  {{"a", 1}, {"b", 1}}};
+    return k < 6 ? mtf_causal_bias(g, of[k].query, of[k].memory, sample_float()) : NULL;
 }
 
 const op op_causal_bias = {

@@ -32,6 +32,17 @@ static mtf_tensor *sample_with(mtf_graph *g, int k, const op *row,
         return build(row, operand(g, ab), operand(g, ab));
     case 1:
         return build(row, operand(g, ab), operand(g, bc));
+    case 2:
+        return build(row, operand(g, MTF_SCALAR), operand(g, ab));
+    case 3:
+        return build(row, operand(g, ab), operand(g, MTF_SCALAR));
+    case 4:
+        return build(row, operand(g, sample_edge(1)), operand(g, MTF_SHAPE({"b", 3}, {"c", 1})));
+    case 5:
+        return build(row, operand(g, MTF_SCALAR), operand(g, MTF_SCALAR));
+    case 6: /* equal values among them */
+        if (row->infer != infer_compare) return NULL;
+        return build(row, sample_integers(g, ab), sample_integers(g, ab));
     }
     return NULL;
 }
@@ -169,6 +180,18 @@ static mtf_tensor *where_sample(mtf_graph *g, int k)
         return mtf_where(sample_flags(g, b), sample_normal(g, ab), sample_normal(g, MTF_SCALAR));
     case 2:
         return mtf_where(sample_flags(g, a), sample_normal(g, b), sample_normal(g, ab));
+    case 3:
+        return mtf_where(sample_flags(g, MTF_SCALAR), sample_normal(g, ab), sample_normal(g, b));
+    case 4:
+        return mtf_where(sample_flags(g, MTF_SCALAR), sample_normal(g, MTF_SCALAR),
+                         sample_normal(g, MTF_SCALAR));
+    case 5:
+        return mtf_where(sample_flags(g, MTF_SHAPE({"c", 1})), sample_normal(g, sample_edge(1)),
+                         sample_normal(g, MTF_SHAPE({"b", 3}, {"c", 1})));
+    case 6:
+        return mtf_where(sample_flags(g, ab), sample_integers(g, a), sample_integers(g, b));
+    case 7:
+        return mtf_where(sample_flags(g, b), sample_flags(g, a), sample_flags(g, MTF_SCALAR));
     }
     return NULL;
 }

@@ -80,6 +80,20 @@ static mtf_tensor *concat_sample(mtf_graph *g, int k)
         for (int i = 0; i < 20; i++)
             x[i] = i < 2 ? sample_normal(g, MTF_SHAPE({"a", 1 + i})) : x[i % 2];
         return mtf_concat(20, x, "a");
+    case 4:
+        return mtf_concat(1, (mtf_tensor *[]){sample_normal(g, MTF_SHAPE({"a", 4}))}, "a");
+    case 5: /* of nothing but dims of size 1 */
+        for (int i = 0; i < 3; i++)
+            x[i] = sample_normal(g, MTF_SHAPE({"a", 1}, {"b", 1}));
+        return mtf_concat(3, x, "a");
+    case 6:
+        for (int i = 0; i < 2; i++)
+            x[i] = sample_integers(g, MTF_SHAPE({"b", 3}, {"a", size[i]}));
+        return mtf_concat(2, x, "a");
+    case 7:
+        for (int i = 0; i < 2; i++)
+            x[i] = sample_flags(g, MTF_SHAPE({"a", size[i + 1]}));
+        return mtf_concat(2, x, "a");
     }
     return NULL;
 }
@@ -181,6 +195,15 @@ static mtf_tensor *split_sample(mtf_graph *g, int k)
         x = sample_normal(g, MTF_SHAPE({"b", 4}, {"a", 20}));
         mtf_split(x, "a", 20, NULL, part);
         return mtf_add_n(20, part);
+    case 3: /* into one part; the last of some of size 1 */
+        x = sample_normal(g, MTF_SHAPE({"a", 3}, {"b", 1}));
+        mtf_split(x, "b", 1, NULL, part);
+        mtf_split(part[0], "a", 3, NULL, part);
+        return part[2];
+    case 4:
+        x = sample_integers(g, MTF_SHAPE({"a", 10}));
+        mtf_split(x, "a", 4, size, part);
+        return part[3];
     }
     return NULL;
 }

@@ -65,10 +65,18 @@ static void scale_grad(mtf_node *n, mtf_tensor *const *dy, mtf_tensor **dx)
     dx[0] = mtf_scale(dy[0], value_of(n));
 }
 
+static mtf_tensor *edge_sample(mtf_graph *g, int k, mtf_tensor *(*build_row)(mtf_tensor *, double),
+                               double value)
+{
+    return k < SAMPLE_EDGES ? build_row(sample_normal(g, sample_edge(k)), value) : NULL;
+}
+
 static mtf_tensor *scale_sample(mtf_graph *g, int k)
 {
     if (k == 1) return mtf_scale(mtf_reduce_sum(sample_integers(g, ab), MTF_SCALAR), 0.5);
-    return k < 1 ? mtf_scale(sample_normal(g, ab), -1.5) : NULL;
+    if (k == 2) return mtf_scale(sample_normal(g, ab), 0);
+    if (k == 3) return mtf_scale(sample_integers(g, ab), -3);
+    return k ? edge_sample(g, k - 4, mtf_scale, 1e3) : mtf_scale(sample_normal(g, ab), -1.5);
 }
 
 const op op_scale = {
@@ -103,7 +111,9 @@ static void pass_grad(mtf_node *n, mtf_tensor *const *dy, mtf_tensor **dx)
 
 static mtf_tensor *offset_sample(mtf_graph *g, int k)
 {
-    return k < 1 ? mtf_offset(sample_normal(g, ab), 0.75) : NULL;
+    if (k == 1) return mtf_offset(sample_normal(g, ab), 0);
+    if (k == 2) return mtf_offset(sample_integers(g, ab), -7);
+    return k ? edge_sample(g, k - 3, mtf_offset, -1e3) : mtf_offset(sample_normal(g, ab), 0.75);
 }
 
 const op op_offset = {
@@ -137,7 +147,9 @@ static void leaky_relu_grad(mtf_node *n, mtf_tensor *const *dy, mtf_tensor **dx)
 
 static mtf_tensor *leaky_relu_sample(mtf_graph *g, int k)
 {
-    return k < 1 ? mtf_leaky_relu(sample_normal(g, ab), 0.2) : NULL;
+    static const double slope[] = {0.2, 0, -0.5, 1, 2};
+    if (k < 5) return mtf_leaky_relu(sample_normal(g, ab), slope[k]);
+    return edge_sample(g, k - 5, mtf_leaky_relu, 0.2);
 }
 
 const op op_leaky_relu = {
@@ -264,7 +276,13 @@ static mtf_tensor *cast_sample(mtf_graph *g, int k)
     case 4:
         return mtf_cast(sample_integers(g, ab), MTF_BOOL);
     }
-    return NULL;
+    if (k < 5 + SAMPLE_EDGES)
+        return mtf_cast(mtf_cast(sample_normal(g, sample_edge(k - 5)), MTF_F32), sample_float());
+    k -= 5 + SAMPLE_EDGES;
+    if (k >= MTF_NUM_DTYPES * MTF_NUM_DTYPES) return NULL;
+    /* From every type to every type, of numbers that are not whole. */
+    mtf_tensor *x = mtf_scale(mtf_cast(sample_integers(g, ab), MTF_F64), 0.37);
+    return mtf_cast(mtf_cast(x, k / MTF_NUM_DTYPES), k % MTF_NUM_DTYPES);
 }
 
 const op op_cast = {
@@ -303,7 +321,8 @@ static bool copy_infer(mtf_graph *g, mtf_node *n)
 
 static mtf_tensor *identity_sample(mtf_graph *g, int k)
 {
-    return k < 1 ? mtf_identity(sample_normal(g, ab)) : NULL;
+    if (k) return k > SAMPLE_EDGES ? NULL : mtf_identity(sample_normal(g, sample_edge(k - 1)));
+    return mtf_identity(sample_normal(g, ab));
 }
 
 const op op_identity = {
@@ -324,7 +343,8 @@ mtf_tensor *mtf_identity(mtf_tensor *x)
 
 static mtf_tensor *stop_sample(mtf_graph *g, int k)
 {
-    return k < 1 ? mtf_stop_gradient(sample_normal(g, ab)) : NULL;
+    if (k) return k > SAMPLE_EDGES ? NULL : mtf_stop_gradient(sample_normal(g, sample_edge(k - 1)));
+    return mtf_stop_gradient(sample_normal(g, ab));
 }
 
 const op op_stop_gradient = {

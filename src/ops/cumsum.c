@@ -267,7 +267,10 @@ static void grad(mtf_node *n, mtf_tensor *const *dy, mtf_tensor **dx)
 static mtf_tensor *sample(mtf_graph *g, int k)
 {
     static const char *const dims[] = {"a", "b", "c", "d"};
-    if (k >= 10) return NULL;
+    if (k >= 14) return NULL;
+    if (k >= 10) /* dims of which some processors have nothing */
+        return mtf_cumsum(sample_normal(g, MTF_SHAPE({"a", 3}, {"b", 2})), k % 2 ? "a" : "b",
+                          k > 11, k == 10 || k == 12);
     if (k >= 8)
         return mtf_cumsum(sample_integers(g, MTF_SHAPE({"a", 9}, {"b", 18})), "a", k % 2, 0);
     return mtf_cumsum(sample_normal(g, MTF_SHAPE({"a", 4}, {"b", 10}, {"c", 3}, {"d", 1})),

@@ -377,6 +377,36 @@ static mtf_tensor *sample(mtf_graph *g, int k)
     case 10:
         x[0] = S(d, e), x[1] = S(a, e), x[2] = S(a), x[3] = S(d), x[4] = S(e);
         return mtf_einsum(5, x, MTF_SHAPE(e));
+    case 11: /* one operand: twice, thrice, alone, alone with a new dim */
+        x[0] = x[1] = S(a, b);
+        return mtf_einsum(2, x, MTF_SHAPE(a));
+    case 12:
+        x[0] = x[1] = x[2] = S(d, e);
+        return mtf_einsum(3, x, MTF_SCALAR);
+    case 13:
+        x[0] = S(a, b);
+        return mtf_einsum(1, x, MTF_SHAPE(b));
+    case 14:
+        x[0] = S(a, b);
+        return mtf_einsum(1, x, MTF_SHAPE(d, b, a));
+    case 15: /* scalars */
+        return mtf_matmul(S(a, b), sample_normal(g, MTF_SCALAR), MTF_SHAPE(b));
+    case 16:
+        x[0] = sample_normal(g, MTF_SCALAR), x[1] = S(a, d), x[2] = sample_normal(g, MTF_SCALAR);
+        return mtf_einsum(3, x, MTF_SHAPE(d, a, e));
+    case 17:
+        return mtf_matmul(sample_normal(g, MTF_SCALAR), sample_normal(g, MTF_SCALAR), MTF_SCALAR);
+    case 18: /* dims of size 1 */
+        return mtf_matmul(S({"a", 1}, {"b", 1}), S({"b", 1}, {"c", 1}),
+                          MTF_SHAPE({"a", 1}, {"c", 1}));
+    case 19:
+        return mtf_matmul(S({"a", 1}, d), S(d, e), MTF_SHAPE(e, {"a", 1}));
+    case 20:
+        return mtf_matmul(S({"a", 1}, b, {"c", 1}), S({"a", 1}, {"c", 1}, d),
+                          MTF_SHAPE({"a", 1}, b, d));
+    case 21:
+        return mtf_matmul(sample_integers(g, MTF_SHAPE(a, b)), sample_integers(g, MTF_SHAPE(b, d)),
+                          MTF_SHAPE(a, d));
     }
 #undef S
     return NULL;

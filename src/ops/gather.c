@@ -132,6 +132,7 @@ static void gather_grad(mtf_node *n, mtf_tensor *const *dy, mtf_tensor **dx)
 static mtf_tensor *gather_sample(mtf_graph *g, int k)
 {
     const mtf_shape v = MTF_SHAPE({"v", 6}, {"d", 4}), av = MTF_SHAPE({"a", 4}, {"v", 10});
+    mtf_tensor *i;
     switch (k) {
     case 0:
         return mtf_gather(sample_normal(g, v), sample_integers(g, MTF_SHAPE({"a", 9})), "v");
@@ -147,6 +148,22 @@ static mtf_tensor *gather_sample(mtf_graph *g, int k)
                           sample_integers(g, MTF_SHAPE({"a", 9})), "v");
     case 5:
         return mtf_gather(sample_flags(g, v), sample_integers(g, MTF_SHAPE({"a", 9})), "v");
+    case 6: /* no index is in the table; all are one */
+    case 7:
+    case 8:
+        i = mtf_offset(mtf_scale(sample_integers(g, MTF_SHAPE({"a", 9})), k == 8 ? 0 : 1),
+                       k == 6   ? 6
+                       : k == 7 ? -8
+                                : 5);
+        return mtf_gather(sample_normal(g, v), i, "v");
+    case 9: /* dims of which some processors have nothing */
+        return mtf_gather(sample_normal(g, MTF_SHAPE({"d", 1}, {"v", 3})),
+                          sample_integers(g, MTF_SHAPE({"a", 1}, {"b", 2})), "v");
+    case 10:
+        return mtf_gather(sample_normal(g, MTF_SHAPE({"v", 1})), sample_integers(g, MTF_SCALAR),
+                          "v");
+    case 11:
+        return mtf_gather(sample_integers(g, v), sample_integers(g, MTF_SHAPE({"a", 4})), "v");
     }
     return NULL;
 }

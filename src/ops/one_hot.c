@@ -29,21 +29,24 @@ static bool one_hot_infer(mtf_graph *g, mtf_node *n)
     return true;
 }
 
+/* A grain is one index: the operand is compact, and its dims are the result's but the last. */
+static int64_t one_hot_grains(const kernel_args *k)
+{
+    int64_t rows = 1;
+    for (int i = 0; i < k->out[0].rank - 1; i++)
+        rows *= k->dim[i].local;
+    return rows;
+}
+
 static void one_hot_kernel(const kernel_args *k, int64_t begin, int64_t end)
 {
-    (void)begin, (void)end;
     const one_hot_attr *a = k->attr;
-    const int last = k->out[0].rank - 1;
-    const kernel_dim d = k->dim[last];
+    const kernel_dim d = k->dim[k->out[0].rank - 1];
     const int64_t offset = FAULT(FAULT_ONE_HOT_OFFSET) ? 0 : d.offset;
-    int64_t rows = 1;
-    for (int i = 0; i < last; i++)
-        rows *= k->dim[i].local;
-    for (int64_t r = 0; r < rows; r++) {
-        /* The operand is compact and its dims are the result's but the last. */
+    element_fill(k->out[0].data, a->type, begin * d.local, (end - begin) * d.local, a->off);
+    for (int64_t r = begin; r < end; r++) {
         const int64_t on = ((const int32_t *)k->in[0].data)[r] - offset;
-        for (int64_t j = 0; j < d.local; j++)
-            element_put(k->out[0].data, a->type, r * d.local + j, j == on ? a->on : a->off);
+        if (on >= 0 && on < d.local) element_put(k->out[0].data, a->type, r * d.local + on, a->on);
     }
 }
 
@@ -58,6 +61,21 @@ static mtf_tensor *one_hot_sample(mtf_graph *g, int k)
                            0.9, 0.1, sample_float());
     case 2:
         return mtf_one_hot(sample_integers(g, MTF_SCALAR), v, 1.0, 0.0, MTF_I32);
+    case 3: /* on and off are one, and exchanged */
+        return mtf_one_hot(sample_integers(g, MTF_SHAPE({"a", 9})), v, 2.5, 2.5, sample_float());
+    case 4:
+        return mtf_one_hot(sample_integers(g, MTF_SHAPE({"a", 3})), v, -1.0, 1e6, sample_float());
+    case 5:
+        return mtf_one_hot(sample_integers(g, MTF_SHAPE({"a", 9})), (mtf_dim){"v", 1}, 1.0, 0.0,
+                           sample_float());
+    case 6:
+        return mtf_one_hot(sample_integers(g, MTF_SHAPE({"a", 1}, {"b", 3})), (mtf_dim){"v", 3},
+                           1.0, 0.0, sample_float());
+    case 7:
+        return mtf_one_hot(sample_integers(g, MTF_SHAPE({"a", 9})), v, 1.0, 0.0, MTF_BOOL);
+    case 8: /* no index is in the dim */
+        return mtf_one_hot(mtf_offset(sample_integers(g, MTF_SHAPE({"a", 9})), 8), v, 1.0, 0.0,
+                           sample_float());
     }
     return NULL;
 }
@@ -71,6 +89,7 @@ const op op_one_hot = {
     .fields = one_hot_fields,
     .infer = one_hot_infer,
     .kernel = one_hot_kernel,
+    .grains = one_hot_grains,
     .sample = one_hot_sample,
 };
 

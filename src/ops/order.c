@@ -76,7 +76,9 @@ mtf_tensor *mtf_sort(mtf_tensor *x, const char *dim, bool descending, mtf_tensor
 
 static mtf_tensor *sample(mtf_graph *g, int k)
 {
-    mtf_tensor *x = k > 8 ? NULL : sample_ties(g, MTF_SHAPE({"a", 4}, {"b", 9})), *at = NULL;
+    mtf_tensor *x = NULL, *at = NULL;
+    if (k < 9) x = sample_ties(g, MTF_SHAPE({"a", 4}, {"b", 9}));
+    if (k > 8 && k < 14) x = sample_ties(g, sample_edge(1));
     switch (k) {
     case 0:
         return mtf_argmax(x, "b");
@@ -97,6 +99,18 @@ static mtf_tensor *sample(mtf_graph *g, int k)
         return at;
     case 8:
         return mtf_argmax(sample_integers(g, MTF_SHAPE({"b", 18}, {"c", 1})), "b");
+    case 9: /* dims of which some processors have nothing */
+        return mtf_argmin(x, "b");
+    case 10:
+        return mtf_argmax(x, "a");
+    case 11:
+        return mtf_nth_smallest(x, "b", 2);
+    case 12:
+        return mtf_nth_largest(x, "a", 0);
+    case 13:
+        return mtf_sort(x, "b", true, NULL);
+    case 14:
+        return mtf_sort(sample_integers(g, MTF_SHAPE({"b", 1})), "b", false, NULL);
     }
     return NULL;
 }

@@ -30,7 +30,13 @@ static mtf_tensor *flags_sample(mtf_graph *g, int k)
 {
     const mtf_shape s = MTF_SHAPE({"a", 4}, {"b", 3});
     const mtf_shape to[] = {MTF_SCALAR, MTF_SHAPE({"a", 4}), MTF_SHAPE({"b", 3})};
-    if (k > 5) return NULL;
+    if (k > 11) return NULL;
+    if (k > 5) { /* over nothing, over dims of size 1, of a scalar */
+        const mtf_shape of = sample_edge(k < 10 ? 1 : 0),
+                        none[] = {of, MTF_SHAPE({"b", 3}), MTF_SCALAR};
+        mtf_tensor *y = sample_flags(g, of);
+        return k % 2 ? mtf_reduce_any(y, none[k / 2 - 3]) : mtf_reduce_all(y, none[k / 2 - 3]);
+    }
     mtf_tensor *x = sample_flags(g, s);
     return k % 2 ? mtf_reduce_any(x, to[k / 2]) : mtf_reduce_all(x, to[k / 2]);
 }
@@ -97,7 +103,7 @@ mtf_tensor *mtf_stride_1d(mtf_tensor *x, const char *dim, int64_t size)
 
 static mtf_tensor *pool_sample(mtf_graph *g, int k)
 {
-    mtf_tensor *x = k > 4 ? NULL : sample_normal(g, MTF_SHAPE({"b", 3}, {"a", 12}, {"c", 2}));
+    mtf_tensor *x = k > 7 ? NULL : sample_normal(g, MTF_SHAPE({"b", 3}, {"a", 12}, {"c", 2}));
     switch (k) {
     case 0:
         return mtf_pool_1d(x, "a", 3, mtf_reduce_mean);
@@ -109,6 +115,12 @@ static mtf_tensor *pool_sample(mtf_graph *g, int k)
         return mtf_stride_1d(x, "c", 1);
     case 4:
         return mtf_reduce_first(x, "b");
+    case 5:
+        return mtf_pool_1d(x, "c", 1, mtf_reduce_sum);
+    case 6:
+        return mtf_stride_1d(x, "b", 3);
+    case 7:
+        return mtf_reduce_first(mtf_stride_1d(x, "a", 12), "a");
     }
     return NULL;
 }

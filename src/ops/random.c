@@ -140,19 +140,33 @@ static mtf_tensor *build(mtf_graph *g, const op *row, const char *name, int nin,
 
 static const mtf_shape ab = {.rank = 2, .dim = {{"a", 9}, {"b", 6}}};
 
+/* [a=9 b=6], and the edges. */
+static mtf_shape sample_shape(int k)
+{
+    return k ? sample_edge(k - 1) : ab;
+}
+
 static mtf_tensor *uniform_sample(mtf_graph *g, int k)
 {
-    return k < 1 ? mtf_random_uniform(g, "u", ab, sample_float(), -1.0, 3.0) : NULL;
+    if (k > 2 + SAMPLE_EDGES) return NULL;
+    if (k == 1 + SAMPLE_EDGES) return mtf_random_uniform(g, "u", ab, sample_float(), 2.0, 2.0);
+    if (k == 2 + SAMPLE_EDGES) return mtf_random_uniform(g, "u", ab, sample_float(), 3.0, -1.0);
+    return mtf_random_uniform(g, "u", sample_shape(k), sample_float(), -1.0, 3.0);
 }
 
 static mtf_tensor *normal_sample(mtf_graph *g, int k)
 {
-    return k < 1 ? mtf_random_normal(g, "n", ab, sample_float(), 0.0, 1.0) : NULL;
+    if (k == 1 + SAMPLE_EDGES) return mtf_random_normal(g, "n", ab, sample_float(), -1.0, 0.0);
+    return k > SAMPLE_EDGES ? NULL
+                            : mtf_random_normal(g, "n", sample_shape(k), sample_float(), 0.0, 1.0);
 }
 
 static mtf_tensor *truncated_sample(mtf_graph *g, int k)
 {
-    return k < 1 ? mtf_random_truncated_normal(g, "t", ab, sample_float(), 1.0, 0.5) : NULL;
+    if (k == 1 + SAMPLE_EDGES)
+        return mtf_random_truncated_normal(g, "t", ab, sample_float(), -1.0, 0.0);
+    if (k > SAMPLE_EDGES) return NULL;
+    return mtf_random_truncated_normal(g, "t", sample_shape(k), sample_float(), 1.0, 0.5);
 }
 
 #define ROW(fn, documentation, tile_function, sampler)                                             \
@@ -225,7 +239,10 @@ static void dropout_grad(mtf_node *n, mtf_tensor *const *dy, mtf_tensor **dx)
 
 static mtf_tensor *dropout_sample(mtf_graph *g, int k)
 {
-    return k < 1 ? mtf_dropout(sample_normal(g, ab), "drop", 0.4) : NULL;
+    static const double rate[] = {0, 1e-9, 0.999}; /* of nothing, of hardly any, of nearly all */
+    if (k <= SAMPLE_EDGES) return mtf_dropout(sample_normal(g, sample_shape(k)), "drop", 0.4);
+    k -= SAMPLE_EDGES + 1;
+    return k < 3 ? mtf_dropout(sample_normal(g, ab), "drop", rate[k]) : NULL;
 }
 
 const op op_dropout = {

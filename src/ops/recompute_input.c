@@ -26,7 +26,8 @@ static void grad(mtf_node *n, mtf_tensor *const *dy, mtf_tensor **dx)
 static mtf_tensor *sample(mtf_graph *g, int k)
 {
     const mtf_shape ab = {.rank = 2, .dim = {{"a", 4}, {"b", 6}}};
-    return k < 1 ? graph_recompute_input("again", sample_normal(g, ab)) : NULL;
+    if (k > SAMPLE_EDGES) return NULL;
+    return graph_recompute_input("again", sample_normal(g, k ? sample_edge(k - 1) : ab));
 }
 
 const op op_recompute_input = {

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Reductions over dims. A dim that the output lacks is reduced: SUM, MAX or MIN over blocks. */
-#include "base/fault.h"
 #include "mtf/ops.h"
 #include "ops/reduce_kernel.h"
 #include "ops/rows.h"
@@ -40,11 +39,6 @@ static bool sum_infer(mtf_graph *g, mtf_node *n)
     return infer_for(g, n, TYPES_NUMBER, true);
 }
 
-static bool mean_infer(mtf_graph *g, mtf_node *n)
-{
-    return infer_for(g, n, TYPES_FLOAT, true);
-}
-
 static bool extreme_infer(mtf_graph *g, mtf_node *n)
 {
     return infer_for(g, n, TYPES_NUMBER, false);
@@ -82,27 +76,27 @@ static mtf_tensor *build(const op *row, mtf_tensor *x, const mtf_shape *output)
     return x ? graph_add(x->node->graph, row, NULL, 1, &x, &(reduce_attr){*output}) : NULL;
 }
 
-/* A sum of bf16 is an f32 until all of it is there; then it is rounded, once. */
-static mtf_tensor *build_sum(const op *row, mtf_tensor *x, const mtf_shape *output)
-{
-    mtf_tensor *sum = build(row, x, output);
-    return sum ? mtf_cast(sum, x->dtype) : NULL;
-}
-
-/* To one dim, to the other, to both in another order, to a scalar, of three dims. */
-static mtf_tensor *sample_with(mtf_graph *g, int k, const op *row,
+/* To one dim, to the other, to both in another order, to a scalar, of three dims; over dims of size
+ * 1, over dims of which some processors have nothing, over no dim; of integers. */
+static mtf_tensor *sample_with(mtf_graph *g, int k, mtf_tensor *(*reduce)(mtf_tensor *, mtf_shape),
                                mtf_tensor *(*operand)(mtf_graph *, mtf_shape))
 {
     const mtf_shape abc = MTF_SHAPE({"a", 4}, {"b", 6}, {"c", 9});
     const mtf_shape to[] = {MTF_SHAPE({"a", 4}), MTF_SHAPE({"c", 9}), MTF_SHAPE({"c", 9}, {"a", 4}),
                             MTF_SCALAR};
-    return k < 4 ? build(row, operand(g, abc), &to[k]) : NULL;
+    if (k < 4) return reduce(operand(g, abc), to[k]);
+    const mtf_shape small = MTF_SHAPE({"a", 1}, {"b", 3}, {"c", 1});
+    const mtf_shape edges[] = {MTF_SHAPE({"b", 3}), MTF_SHAPE({"c", 1}), MTF_SCALAR, small,
+                               MTF_SHAPE({"c", 1}, {"b", 3}, {"a", 1})};
+    if (k < 9) return reduce(operand(g, small), edges[k - 4]);
+    if (k == 9) return reduce(operand(g, MTF_SCALAR), MTF_SCALAR);
+    return k == 10 && reduce != mtf_reduce_mean ? reduce(sample_integers(g, abc), to[2]) : NULL;
 }
 
 #define SAMPLE(fn, operand)                                                                        \
     static mtf_tensor *fn##_sample(mtf_graph *g, int k)                                            \
     {                                                                                              \
-        return sample_with(g, k, &op_reduce_##fn, operand);                                        \
+        return sample_with(g, k, mtf_reduce_##fn, operand);                                        \
     }
 SAMPLE(sum, sample_normal)
 SAMPLE(mean, sample_normal)
@@ -113,7 +107,7 @@ SAMPLE(min, sample_ties)
 
 static void sum_kernel(const kernel_args *k, int64_t begin, int64_t end)
 {
-    reduce_run(k, REDUCE_SUM, 1.0, begin, end);
+    reduce_run(k, REDUCE_SUM, begin, end);
 }
 
 static void sum_grad(mtf_node *n, mtf_tensor *const *dy, mtf_tensor **dx)
@@ -136,58 +130,50 @@ const op op_reduce_sum = {
     .sample = sum_sample,
 };
 
-mtf_tensor *mtf_reduce_sum(mtf_tensor *x, mtf_shape output)
+/* The sum, or the mean. That of bf16 is f32 until all of it is there; then it is rounded, once. */
+static mtf_tensor *summed(mtf_tensor *x, mtf_shape output, bool mean)
 {
     if (x && output.rank == x->shape.rank) return mtf_transpose(x, output);
-    return build_sum(&op_reduce_sum, x, &output);
+    mtf_tensor *sum = build(&op_reduce_sum, x, &output);
+    if (sum && mean) sum = mtf_scale(sum, 1.0 / count_of(sum->node));
+    return sum ? mtf_cast(sum, x->dtype) : NULL;
 }
 
-/* ---- mean: every block contributes its sum divided by the global count ---- */
-
-static void mean_kernel(const kernel_args *k, int64_t begin, int64_t end)
+mtf_tensor *mtf_reduce_sum(mtf_tensor *x, mtf_shape output)
 {
-    double count = 1;
-    for (int d = k->out[0].rank; d < k->space; d++)
-        count *= (double)(FAULT(FAULT_LOCAL_MEAN) ? k->dim[d].local : k->dim[d].global);
-    reduce_run(k, REDUCE_SUM, 1.0 / count, begin, end);
+    return summed(x, output, false);
 }
 
-static void mean_grad(mtf_node *n, mtf_tensor *const *dy, mtf_tensor **dx)
-{
-    mtf_tensor *share = mtf_cast(mtf_scale(dy[0], 1.0 / count_of(n)), n->in[0]->dtype);
-    dx[0] = mtf_broadcast(share, n->in[0]->shape);
-}
+/* ---- mean ---- */
 
+/* Measured as a row of its own (docs/performance.md), it was no faster. */
 const op op_reduce_mean = {
     .name = "reduce_mean",
-    .doc = "out = mean of x over the dims that the output lacks",
+    .doc = "out = mean of x over the dims that the output lacks: reduce_sum, scaled",
     .example = "mtf_reduce_mean(x, MTF_SHAPE(a))",
-    .nin = 1,
-    .attr_size = sizeof(reduce_attr),
-    .fields = fields,
-    .infer = mean_infer,
-    .linear = linear,
-    .grad = mean_grad,
-    .kernel = mean_kernel,
-    .grains = reduce_grains,
+    .traits = TRAIT_COMPOSED,
     .sample = mean_sample,
 };
 
 mtf_tensor *mtf_reduce_mean(mtf_tensor *x, mtf_shape output)
 {
-    return build_sum(&op_reduce_mean, x, &output);
+    if (x && !mtf_dtype_is_float(x->dtype))
+        return graph_fail(x->node->graph,
+                          "reduce_mean of '%s': the type %s is not possible here; cast the operand",
+                          x->node->name, mtf_dtype_name(x->dtype));
+    return summed(x, output, true);
 }
 
 /* ---- max and min ---- */
 
 static void max_kernel(const kernel_args *k, int64_t begin, int64_t end)
 {
-    reduce_run(k, REDUCE_MAX, 1.0, begin, end);
+    reduce_run(k, REDUCE_MAX, begin, end);
 }
 
 static void min_kernel(const kernel_args *k, int64_t begin, int64_t end)
 {
-    reduce_run(k, REDUCE_MIN, 1.0, begin, end);
+    reduce_run(k, REDUCE_MIN, begin, end);
 }
 
 /* Tied elements share dy equally. */

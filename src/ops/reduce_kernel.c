@@ -20,7 +20,6 @@ typedef enum form { FORM_RUNS, FORM_COLUMNS, FORM_ANY } form;
 typedef struct reduction {
     const kernel_args *k;
     reduce_kind kind;
-    double factor;
     form form;
     int64_t outputs; /* elements of the output */
     int64_t columns; /* local extent of the output's last dim */
@@ -56,7 +55,7 @@ static nest reduced_nest(const kernel_args *k)
 static reduction describe(const kernel_args *k)
 {
     const int rank = k->out[0].rank;
-    reduction r = {.k = k, .factor = 1, .outputs = 1, .columns = 1, .inner = reduced_nest(k)};
+    reduction r = {.k = k, .outputs = 1, .columns = 1, .inner = reduced_nest(k)};
     for (int d = 0; d < rank; d++)
         r.outputs *= k->dim[d].local;
     if (rank) r.columns = k->dim[rank - 1].local;
@@ -117,7 +116,7 @@ static int64_t operand_offset(const kernel_args *k, int64_t index, int skip)
 #define LOWEST    (-INFINITY)
 #define HIGHEST   INFINITY
 #define IS_NAN(x) ((x) != (x))
-#define FINISH(s) ((float)((s)*r->factor))
+#define FINISH(s) ((float)(s))
 #include "ops/reduce_body.inc"
 
 #define S         float
@@ -129,7 +128,7 @@ static int64_t operand_offset(const kernel_args *k, int64_t index, int skip)
 #define LOWEST    (-INFINITY)
 #define HIGHEST   INFINITY
 #define IS_NAN(x) ((x) != (x))
-#define FINISH(s) ((float)((s)*r->factor))
+#define FINISH(s) ((float)(s))
 #include "ops/reduce_body.inc"
 
 #define S         double
@@ -141,7 +140,7 @@ static int64_t operand_offset(const kernel_args *k, int64_t index, int skip)
 #define LOWEST    (-INFINITY)
 #define HIGHEST   INFINITY
 #define IS_NAN(x) ((x) != (x))
-#define FINISH(s) ((s)*r->factor)
+#define FINISH(s) (s)
 #include "ops/reduce_body.inc"
 
 /* Unsigned sums wrap around; the lanes hold the same bits as signed ones would. */
@@ -157,11 +156,10 @@ static int64_t operand_offset(const kernel_args *k, int64_t index, int skip)
 #define FINISH(s) ((int32_t)(uint32_t)(uint64_t)(s))
 #include "ops/reduce_body.inc"
 
-void reduce_run(const kernel_args *k, reduce_kind kind, double factor, int64_t begin, int64_t end)
+void reduce_run(const kernel_args *k, reduce_kind kind, int64_t begin, int64_t end)
 {
     reduction r = describe(k);
     r.kind = kind;
-    r.factor = factor;
     switch (k->in[0].dtype) {
     case MTF_F32:
         run_f32(&r, begin, end);

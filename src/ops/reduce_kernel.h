@@ -12,8 +12,8 @@
 
 typedef enum reduce_kind { REDUCE_SUM, REDUCE_MAX, REDUCE_MIN } reduce_kind;
 
-/* Grains [begin, end) of the reduction; sums are multiplied by `factor`. */
-void reduce_run(const kernel_args *k, reduce_kind kind, double factor, int64_t begin, int64_t end);
+/* Grains [begin, end) of the reduction. */
+void reduce_run(const kernel_args *k, reduce_kind kind, int64_t begin, int64_t end);
 int64_t reduce_grains(const kernel_args *k);
 
 #endif

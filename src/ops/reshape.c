@@ -51,6 +51,24 @@ static mtf_tensor *reshape_sample(mtf_graph *g, int k)
         return mtf_reshape(sample_normal(g, ab), MTF_SHAPE({"c", 3}, {"d", 8}));
     case 4:
         return mtf_reshape(sample_normal(g, ab), MTF_SHAPE({"c", 1}, {"a", 4}, {"b", 6}));
+    case 5: /* dims of size 1: in the middle, at the end, taken away, nothing else, for another */
+        return mtf_reshape(sample_normal(g, ab), MTF_SHAPE({"a", 4}, {"c", 1}, {"b", 6}));
+    case 6:
+        return mtf_reshape(sample_normal(g, ab), MTF_SHAPE({"a", 4}, {"b", 6}, {"c", 1}));
+    case 7:
+        return mtf_reshape(sample_normal(g, sample_edge(1)), MTF_SHAPE({"b", 3}));
+    case 8:
+        return mtf_reshape(sample_normal(g, MTF_SCALAR), MTF_SHAPE({"a", 1}, {"c", 1}));
+    case 9:
+        return mtf_reshape(sample_normal(g, sample_edge(2)), MTF_SCALAR);
+    case 10:
+        return mtf_reshape(sample_normal(g, sample_edge(1)), MTF_SHAPE({"a", 3}, {"b", 1}));
+    case 11:
+        return mtf_reshape(sample_integers(g, ab), MTF_SHAPE({"b", 6}, {"a", 4}));
+    case 12:
+        return mtf_reshape(sample_flags(g, MTF_SHAPE({"a", 6})), MTF_SHAPE({"c", 2}, {"a", 3}));
+    case 13:
+        return mtf_reshape(sample_normal(g, ab), ab);
     }
     return NULL;
 }
@@ -86,7 +104,19 @@ mtf_tensor *mtf_reshape(mtf_tensor *x, mtf_shape shape)
 static mtf_tensor *rename_sample(mtf_graph *g, int k)
 {
     const mtf_shape ab = MTF_SHAPE({"a", 4}, {"b", 6});
-    return k < 1 ? mtf_rename(sample_normal(g, ab), "a", "c") : NULL;
+    switch (k) {
+    case 0:
+        return mtf_rename(sample_normal(g, ab), "a", "c");
+    case 1:
+        return mtf_rename(sample_normal(g, sample_edge(1)), "a", "c");
+    case 2:
+        return mtf_rename(sample_normal(g, sample_edge(1)), "b", "c");
+    case 3:
+        return mtf_rename(sample_normal(g, ab), "a", "a");
+    case 4:
+        return mtf_rename(sample_integers(g, ab), "b", "c");
+    }
+    return NULL;
 }
 
 const op op_rename = {

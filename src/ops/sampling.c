@@ -93,7 +93,10 @@ static mtf_tensor *sample(mtf_graph *g, int k)
         {.temperature = 1, .top_k = 50, .top_p = 0.01},
         {.temperature = 1, .top_k = 1, .top_p = 1},
     };
-    if (k > 5) return NULL;
+    static const mtf_shape of[] = {{.rank = 1, .dim = {{"v", 1}}},
+                                   {.rank = 2, .dim = {{"v", 3}, {"a", 1}}}};
+    if (k > 5 + 4) return NULL;
+    if (k > 5) return mtf_sample(sample_normal(g, of[k % 2]), "draw", "v", &o[k / 2]);
     return mtf_sample(sample_normal(g, MTF_SHAPE({"a", 4}, {"v", 10})), "draw", "v", &o[k]);
 }
 

@@ -159,6 +159,7 @@ static void scatter_grad(mtf_node *n, mtf_tensor *const *dy, mtf_tensor **dx)
 static mtf_tensor *scatter_sample(mtf_graph *g, int k)
 {
     const mtf_shape ad = MTF_SHAPE({"a", 9}, {"d", 4}), a9 = MTF_SHAPE({"a", 9});
+    mtf_tensor *i;
     switch (k) {
     case 0:
         return mtf_scatter_add(sample_normal(g, ad), sample_integers(g, a9), "v",
@@ -169,6 +170,26 @@ static mtf_tensor *scatter_sample(mtf_graph *g, int k)
     case 2:
         return mtf_scatter_add(sample_normal(g, a9), sample_integers(g, a9), "v",
                                MTF_SHAPE({"v", 6}));
+    case 3: /* no index is in the result; all are one */
+    case 4:
+    case 5:
+        i = mtf_offset(mtf_scale(sample_integers(g, a9), k == 5 ? 0 : 1), k == 3   ? 6
+                                                                          : k == 4 ? -8
+                                                                                   : 5);
+        return mtf_scatter_add(sample_normal(g, ad), i, "v", MTF_SHAPE({"v", 6}, {"d", 4}));
+    case 6: /* dims of which some processors have nothing */
+        return mtf_scatter_add(sample_normal(g, MTF_SHAPE({"a", 3}, {"d", 1})),
+                               sample_integers(g, MTF_SHAPE({"a", 3})), "v",
+                               MTF_SHAPE({"d", 1}, {"v", 2}));
+    case 7:
+        return mtf_scatter_add(sample_normal(g, MTF_SHAPE({"d", 4})),
+                               sample_integers(g, MTF_SCALAR), "v", MTF_SHAPE({"v", 6}, {"d", 4}));
+    case 8:
+        return mtf_scatter_add(sample_normal(g, MTF_SCALAR), sample_integers(g, MTF_SCALAR), "v",
+                               MTF_SHAPE({"v", 1}));
+    case 9:
+        return mtf_scatter_add(sample_integers(g, ad), sample_integers(g, a9), "v",
+                               MTF_SHAPE({"v", 6}, {"d", 4}));
     }
     return NULL;
 }

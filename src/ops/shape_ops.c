@@ -130,6 +130,16 @@ static mtf_tensor *broadcast_sample(mtf_graph *g, int k)
     case 1:
         return mtf_broadcast(sample_normal(g, MTF_SHAPE({"a", 4}, {"b", 6})),
                              MTF_SHAPE({"b", 6}, {"c", 9}, {"a", 4}));
+    case 2:
+        return mtf_broadcast(sample_normal(g, MTF_SCALAR), MTF_SHAPE({"a", 4}, {"b", 6}));
+    case 3:
+        return mtf_broadcast(sample_normal(g, sample_edge(1)),
+                             MTF_SHAPE({"c", 1}, {"b", 3}, {"d", 3}, {"a", 1}));
+    case 4:
+        return mtf_broadcast(sample_normal(g, MTF_SCALAR), MTF_SCALAR);
+    case 5:
+        return mtf_broadcast(sample_integers(g, MTF_SHAPE({"a", 4})),
+                             MTF_SHAPE({"b", 1}, {"a", 4}));
     }
     return NULL;
 }
@@ -168,6 +178,15 @@ static mtf_tensor *transpose_sample(mtf_graph *g, int k)
     case 1:
         return mtf_transpose(sample_normal(g, MTF_SHAPE({"a", 4}, {"b", 3}, {"c", 9})),
                              MTF_SHAPE({"c", 9}, {"a", 4}, {"b", 3}));
+    case 2:
+        return mtf_transpose(sample_normal(g, sample_edge(1)), MTF_SHAPE({"b", 3}, {"a", 1}));
+    case 3:
+        return mtf_transpose(sample_normal(g, MTF_SCALAR), MTF_SCALAR);
+    case 4:
+        return mtf_transpose(sample_normal(g, sample_edge(1)), sample_edge(1));
+    case 5:
+        return mtf_transpose(sample_integers(g, MTF_SHAPE({"a", 4}, {"b", 6})),
+                             MTF_SHAPE({"b", 6}, {"a", 4}));
     }
     return NULL;
 }

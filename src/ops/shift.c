@@ -18,7 +18,13 @@ static mtf_tensor *sample(mtf_graph *g, int k)
     const mtf_shape s = MTF_SHAPE({"a", 4}, {"b", 10}, {"c", 1});
     if (k == 12) return mtf_shift(sample_normal(g, s), "c", 1, true);
     if (k == 13) return mtf_shift(sample_normal(g, s), "c", -1, false);
-    if (k > 13) return NULL;
+    if (k > 13 && k < 28) { /* of a dim of which some processors have nothing; far; by nothing */
+        static const int64_t far[] = {1, -1, 3, -4, INT64_MAX, INT64_MIN, 0};
+        return mtf_shift(sample_normal(g, MTF_SHAPE({"b", 3}, {"a", 2})), "b", far[k / 2 - 7],
+                         k % 2);
+    }
+    if (k == 28) return mtf_shift(sample_integers(g, MTF_SHAPE({"a", 4})), "a", 2, true);
+    if (k > 28) return NULL;
     return mtf_shift(sample_normal(g, s), k % 2 ? "a" : "b", offsets[k / 2], k % 4 == 1);
 }
 
@@ -101,7 +107,13 @@ static mtf_tensor *dynamic_sample(mtf_graph *g, int k)
 {
     const mtf_shape s = MTF_SHAPE({"a", 3}, {"b", 10}, {"c", 4});
     const mtf_shape of[] = {MTF_SCALAR, MTF_SHAPE({"a", 3}), MTF_SHAPE({"c", 4}, {"a", 3})};
-    if (k > 5) return NULL;
+    const mtf_shape small = MTF_SHAPE({"b", 3}, {"c", 1});
+    if (k > 9) return NULL;
+    if (k > 5) { /* far, and along dims of which some processors have nothing */
+        mtf_tensor *by = sample_integers(g, k < 8 ? MTF_SCALAR : MTF_SHAPE({"c", 1}));
+        return mtf_dynamic_shift(sample_normal(g, small), mtf_scale(by, k < 8 ? 300000000 : 1), "b",
+                                 k % 2);
+    }
     return mtf_dynamic_shift(sample_normal(g, s), sample_integers(g, of[k / 2]), "b", k % 2);
 }
 
@@ -171,9 +183,12 @@ static mtf_tensor *halo_sample(mtf_graph *g, int k)
     static const struct {
         int64_t left, right;
         bool wrap;
-    } of[] = {{1, 1, false}, {1, 1, true}, {3, 3, false},
-              {2, 0, false}, {0, 5, true}, {9, 0, true}};
-    if (k > 5) return NULL;
+    } of[] = {{1, 1, false}, {1, 1, true}, {3, 3, false}, {2, 0, false},
+              {0, 5, true},  {9, 0, true}, {0, 0, false}};
+    if (k > 6 && k < 9) /* one block, of one element */
+        return mtf_halo_exchange(sample_normal(g, MTF_SHAPE({"blocks", 1}, {"block", 1})), "blocks",
+                                 "block", 2, 1, k % 2);
+    if (k > 8) return NULL;
     const mtf_shape s = MTF_SHAPE({"blocks", 4}, {"a", 3}, {"block", 2});
     return mtf_halo_exchange(sample_normal(g, s), "blocks", "block", of[k].left, of[k].right,
                              of[k].wrap);

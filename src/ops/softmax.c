@@ -73,6 +73,16 @@ static mtf_tensor *sample(mtf_graph *g, int k)
         return mtf_log_softmax(sample_normal(g, ab), "b");
     case 3:
         return mtf_reduce_logsumexp(sample_normal(g, abc), MTF_SHAPE({"b", 4}));
+    case 4: /* over a dim of size 1, of 3, over none */
+        return mtf_softmax(sample_normal(g, sample_edge(1)), "a");
+    case 5:
+        return mtf_log_softmax(sample_normal(g, sample_edge(1)), "b");
+    case 6:
+        return mtf_reduce_logsumexp(sample_normal(g, sample_edge(1)), sample_edge(1));
+    case 7:
+        return mtf_reduce_logsumexp(sample_normal(g, sample_edge(2)), MTF_SCALAR);
+    case 8:
+        return mtf_softmax(sample_normal(g, MTF_SHAPE({"b", 3})), "b");
     }
     return NULL;
 }

@@ -206,7 +206,11 @@ static void constant_tile(const tile_args *t)
 
 static mtf_tensor *constant_sample(mtf_graph *g, int k)
 {
-    return k < 1 ? mtf_constant(g, 1.25, MTF_SHAPE({"a", 4}, {"b", 6}), sample_float()) : NULL;
+    const mtf_shape ab = MTF_SHAPE({"a", 4}, {"b", 6});
+    const mtf_dtype types[] = {sample_float(), MTF_I32, MTF_BOOL};
+    if (k < 3) return mtf_constant(g, k ? 1 : 1.25, ab, types[k]);
+    k -= 3;
+    return k < SAMPLE_EDGES ? mtf_constant(g, -1e6, sample_edge(k), sample_float()) : NULL;
 }
 
 const op op_constant = {
@@ -260,6 +264,10 @@ static mtf_tensor *range_sample(mtf_graph *g, int k)
         return mtf_range(g, (mtf_dim){"a", 10}, sample_float());
     case 1:
         return mtf_range(g, (mtf_dim){"a", 6}, MTF_I32);
+    case 2:
+        return mtf_range(g, (mtf_dim){"a", 1}, sample_float());
+    case 3:
+        return mtf_range(g, (mtf_dim){"a", 3}, MTF_I32);
     }
     return NULL;
 }

@@ -83,7 +83,19 @@ static void grad(mtf_node *n, mtf_tensor *const *dy, mtf_tensor **dx)
 static mtf_tensor *sample(mtf_graph *g, int k)
 {
     mtf_tensor *x[18];
-    if (k > 4) return NULL;
+    if (k == 5) { /* scalars */
+        x[0] = sample_normal(g, MTF_SCALAR), x[1] = sample_normal(g, MTF_SCALAR);
+        return mtf_stack(2, x, "k", 0);
+    }
+    if (k == 6) {
+        x[0] = sample_normal(g, sample_edge(1)), x[1] = sample_normal(g, sample_edge(1));
+        return mtf_stack(2, x, "k", 1);
+    }
+    if (k == 7) {
+        x[0] = sample_integers(g, MTF_SHAPE({"a", 4})), x[1] = x[2] = x[0];
+        return mtf_stack(3, x, "k", -1);
+    }
+    if (k > 7) return NULL;
     const int n = (int[]){4, 9, 3, 1, 18}[k], axis = (int[]){0, 1, -1, -2, 0}[k];
     for (int i = 0; i < n; i++)
         x[i] = i < 3 ? sample_normal(g, MTF_SHAPE({"a", 4}, {"b", 3})) : x[i % 3];

@@ -101,6 +101,13 @@ void sample_use_wrap(sample_wrap *fn, void *context)
     sample_context = context;
 }
 
+mtf_shape sample_edge(int k)
+{
+    const mtf_shape edges[SAMPLE_EDGES] = {MTF_SCALAR, MTF_SHAPE({"a", 1}, {"b", 3}),
+                                           MTF_SHAPE({"a", 1}, {"b", 1})};
+    return edges[k];
+}
+
 static mtf_tensor *sample_of(mtf_graph *g, const char *name, mtf_shape s)
 {
     mtf_tensor *t = mtf_placeholder(g, name, s, MTF_F64);

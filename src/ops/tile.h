@@ -171,6 +171,11 @@ void sample_use_float(mtf_dtype type);
 typedef mtf_tensor *sample_wrap(void *context, mtf_tensor *placeholder);
 void sample_use_wrap(sample_wrap *fn, void *context);
 
+/* Shapes that samples of elementwise rows should not lack, k from 0 to SAMPLE_EDGES - 1: a scalar;
+ * dims of size 1 and 3, which leave processors without elements; nothing but dims of size 1. */
+enum { SAMPLE_EDGES = 3 };
+mtf_shape sample_edge(int k);
+
 /* Operands of samples: f64 placeholders whose name tells the tests what to feed, as sample_float().
  */
 mtf_tensor *sample_normal(mtf_graph *g, mtf_shape s);   /* normal(0, 1) */

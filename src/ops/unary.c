@@ -10,19 +10,28 @@ static mtf_tensor *build(const op *row, mtf_tensor *x)
     return x ? graph_add(x->node->graph, row, NULL, 1, &x, NULL) : NULL;
 }
 
+enum { SHAPES = 2 + SAMPLE_EDGES };
+
 static mtf_shape sample_shape(int k)
 {
-    return k == 0 ? MTF_SHAPE({"a", 4}, {"b", 6}) : MTF_SHAPE({"a", 3}, {"b", 1}, {"c", 9});
+    const mtf_shape s[2] = {MTF_SHAPE({"a", 4}, {"b", 6}), MTF_SHAPE({"a", 3}, {"b", 1}, {"c", 9})};
+    return k < 2 ? s[k] : sample_edge(k - 2);
 }
 
 static mtf_tensor *sample_of(mtf_graph *g, int k, const op *row)
 {
-    return k < 2 ? build(row, sample_normal(g, sample_shape(k))) : NULL;
+    return k < SHAPES ? build(row, sample_normal(g, sample_shape(k))) : NULL;
 }
 
 static mtf_tensor *positive_of(mtf_graph *g, int k, const op *row)
 {
-    return k < 2 ? build(row, sample_positive(g, sample_shape(k))) : NULL;
+    return k < SHAPES ? build(row, sample_positive(g, sample_shape(k))) : NULL;
+}
+
+/* Of integers too. */
+static mtf_tensor *numbers_of(mtf_graph *g, int k, const op *row)
+{
+    return k == SHAPES ? build(row, sample_integers(g, sample_shape(0))) : sample_of(g, k, row);
 }
 
 static bool linear(const mtf_node *n, unsigned mask)
@@ -66,7 +75,7 @@ GRADIENT(negative)
     UNUSED(x), UNUSED(y);
     return mtf_negative(dy);
 }
-ROW(negative, "out = -x", tile_infer_number1, sample_of, linear)
+ROW(negative, "out = -x", tile_infer_number1, numbers_of, linear)
 
 TILE_NUMBER_1(abs_tile, x < 0 ? -x : x, x < 0 ? (int32_t)(0u - (uint32_t)x) : x)
 GRADIENT(abs)
@@ -74,7 +83,7 @@ GRADIENT(abs)
     UNUSED(y);
     return mtf_mul(dy, mtf_sign(x));
 }
-ROW(abs, "out = |x|", tile_infer_number1, sample_of, NULL)
+ROW(abs, "out = |x|", tile_infer_number1, numbers_of, NULL)
 
 TILE_NUMBER_1(sign_tile, x > 0 ? 1 : (x < 0 ? -1 : x), x > 0 ? 1 : (x < 0 ? -1 : 0))
 GRADIENT(sign)
@@ -82,7 +91,7 @@ GRADIENT(sign)
     UNUSED(x), UNUSED(y), UNUSED(dy);
     return NULL;
 }
-ROW(sign, "out = -1, 0 or 1 as x is below, at or above 0", tile_infer_number1, sample_of, NULL)
+ROW(sign, "out = -1, 0 or 1 as x is below, at or above 0", tile_infer_number1, numbers_of, NULL)
 
 TILE_NUMBER_1(square_tile, x *x, (int32_t)((uint32_t)x *(uint32_t)x))
 GRADIENT(square)
@@ -90,7 +99,7 @@ GRADIENT(square)
     UNUSED(y);
     return mtf_scale(mtf_mul(dy, x), 2.0);
 }
-ROW(square, "out = x * x", tile_infer_number1, sample_of, NULL)
+ROW(square, "out = x * x", tile_infer_number1, numbers_of, NULL)
 
 TILE_FLOAT_1(reciprocal_tile, 1.0f / x, 1.0 / x)
 GRADIENT(reciprocal)
@@ -239,7 +248,7 @@ static bool not_infer(mtf_graph *g, mtf_node *n)
 
 static mtf_tensor *not_sample(mtf_graph *g, int k)
 {
-    return k < 1 ? mtf_logical_not(sample_flags(g, sample_shape(k))) : NULL;
+    return k < SHAPES ? mtf_logical_not(sample_flags(g, sample_shape(k))) : NULL;
 }
 
 const op op_logical_not = {

@@ -11,6 +11,15 @@ static bool linear(const mtf_node *n, unsigned mask)
     return mask == 2;
 }
 
+static mtf_tensor *sample_with(mtf_graph *g, int k, const op *row)
+{
+    const mtf_shape ab = MTF_SHAPE({"a", 4}, {"b", 6});
+    if (k > SAMPLE_EDGES) return NULL;
+    const mtf_shape s = k ? sample_edge(k - 1) : ab;
+    mtf_tensor *x = sample_normal(g, s), *y = sample_normal(g, s);
+    return graph_add(g, row, NULL, 2, (mtf_tensor *[]){x, y}, NULL);
+}
+
 /* relu_grad(y, dy): y is the result of relu, which is above 0 exactly where its operand is. */
 TILE_FLOAT_2(relu_grad_tile, x > 0 ? y : 0.0f, x > 0 ? y : 0.0)
 
@@ -21,8 +30,7 @@ static void relu_grad_grad(mtf_node *n, mtf_tensor *const *dy, mtf_tensor **dx)
 
 static mtf_tensor *relu_grad_sample(mtf_graph *g, int k)
 {
-    const mtf_shape s = MTF_SHAPE({"a", 4}, {"b", 6});
-    return k < 1 ? op_build_relu_grad(sample_normal(g, s), sample_normal(g, s)) : NULL;
+    return sample_with(g, k, &op_relu_grad);
 }
 
 const op op_relu_grad = {
@@ -87,8 +95,7 @@ static void gelu_grad_grad(mtf_node *n, mtf_tensor *const *dy, mtf_tensor **dx)
 
 static mtf_tensor *gelu_grad_sample(mtf_graph *g, int k)
 {
-    const mtf_shape s = MTF_SHAPE({"a", 4}, {"b", 6});
-    return k < 1 ? op_build_gelu_grad(sample_normal(g, s), sample_normal(g, s)) : NULL;
+    return sample_with(g, k, &op_gelu_grad);
 }
 
 const op op_gelu_grad = {

@@ -90,7 +90,13 @@ static mtf_tensor *slice_sample(mtf_graph *g, int k)
         int64_t begin, size;
     } of[] = {{"b", 0, 4}, {"b", 3, 6}, {"a", 1, 2}, {"c", 2, 1}, {"a", 3, 1}, {"b", 1, 9}};
     if (k < 6) return mtf_slice(sample_normal(g, s), of[k].dim, of[k].begin, of[k].size);
-    if (k > 6) return NULL;
+    if (k > 6 && k < 11) { /* dims of which some processors have nothing; all of one */
+        const int64_t at = k % 2 ? 2 : 0;
+        if (k > 8) return mtf_slice(sample_integers(g, s), k == 9 ? "a" : "c", at, k == 9 ? 2 : 3);
+        return mtf_slice(sample_normal(g, MTF_SHAPE({"b", 3}, {"c", 1})), k == 7 ? "b" : "c", at,
+                         1);
+    }
+    if (k > 10) return NULL;
     const mtf_window w[] = {{"b", 2, 7}, {"a", 0, 3}};
     return mtf_slice_dims(sample_normal(g, s), 2, w);
 }
@@ -111,7 +117,11 @@ static mtf_tensor *pad_sample(mtf_graph *g, int k)
         int64_t before, after;
     } of[] = {{"b", 1, 0}, {"b", 0, 3}, {"a", 5, 7}, {"c", 2, 1}};
     if (k < 4) return mtf_pad(sample_normal(g, s), of[k].dim, of[k].before, of[k].after);
-    if (k > 4) return NULL;
+    if (k == 5) return mtf_pad(sample_normal(g, MTF_SHAPE({"b", 3}, {"c", 1})), "b", 0, 0);
+    if (k == 6) return mtf_pad(sample_normal(g, MTF_SHAPE({"b", 3}, {"c", 1})), "c", 0, 3);
+    if (k == 7) return mtf_pad(sample_normal(g, MTF_SHAPE({"b", 1})), "b", 30, 20);
+    if (k == 8) return mtf_pad(sample_integers(g, MTF_SHAPE({"b", 3})), "b", 1, 1);
+    if (k > 8) return NULL;
     const mtf_padding p[] = {{"a", 1, 1}, {"b", 2, 0}};
     return mtf_pad_dims(sample_normal(g, s), 2, p);
 }

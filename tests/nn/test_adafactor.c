@@ -7,7 +7,6 @@
 #include <string.h>
 
 #include "support/model.h"
-#include "support/temp.h"
 
 enum { N = 6 };
 
@@ -414,41 +413,6 @@ static void rules_of_learning_rates(void **state)
     mtf_graph_free(&g);
 }
 
-static void expect_refused(const mtf_optimizer_options *o, const char *message)
-{
-    mtf_graph *g = mtf_graph_new();
-    mtf_err err = {0};
-    assert_null(named(g, o));
-    expect_error(mtf_graph_status(g, &err), MTF_INVALID, &err, message);
-    mtf_graph_free(&g);
-}
-
-static void wrong_options(void **state)
-{
-    (void)state;
-    mtf_optimizer_options o = {.kind = MTF_ADAFACTOR, .adafactor = plain};
-    o.adafactor.stacked_dims = "a;depth";
-    expect_refused(&o, "optimizer adafactor: no variable has the stacked dim 'depth'");
-    o.adafactor = plain;
-    o.adafactor.beta1 = 1;
-    expect_refused(&o, "optimizer adafactor: beta1 must be at least 0 and below 1");
-    o = (mtf_optimizer_options){.kind = (mtf_optimizer_kind)17};
-    expect_refused(&o, "optimizer: there is no kind 17");
-    o = (mtf_optimizer_options){.average_decay = 1};
-    expect_refused(&o, "optimizer: average_decay is 1; it must be at least 0 and below 1");
-    o = (mtf_optimizer_options){.nrules = 17};
-    expect_refused(&o, "optimizer: 17 rules of learning rates; there may be 16");
-    mtf_rate_rule rule = {.pattern = "norms"};
-    o = (mtf_optimizer_options){.nrules = 1, .rules = &rule};
-    expect_refused(&o, "optimizer: the pattern of a learning rate 'norms' matches no variable; the "
-                       "4 variables have names like 'layer_0/norm/scale' and 'embedding'");
-    rule.pattern = "no(rm";
-    expect_refused(&o, "optimizer: the pattern of a learning rate 'no(rm' is no regular "
-                       "expression: Unmatched ( or \\(");
-    o = (mtf_optimizer_options){.schedule = {.nfactors = 1, .factor = {{.narguments = 2}}}};
-    expect_refused(&o, "optimizer: schedule: constant has 2 arguments; it takes 1");
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -456,7 +420,7 @@ int main(void)
         cmocka_unit_test(reference_decays),         cmocka_unit_test(reference_adam),
         cmocka_unit_test(momentum_is_of_this_step), cmocka_unit_test(factored_dims),
         cmocka_unit_test(stacked_layers),           cmocka_unit_test(names_that_are_excluded),
-        cmocka_unit_test(rules_of_learning_rates),  cmocka_unit_test(wrong_options),
+        cmocka_unit_test(rules_of_learning_rates),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -9,7 +9,6 @@
 #include "mtf/mtf.h"
 #include "support/eval.h"
 #include "support/model.h"
-#include "support/temp.h"
 
 static void expect_shape(const mtf_tensor *t, const char *name, const char *dims)
 {
@@ -205,88 +204,6 @@ static void unit_einsum(void **state)
     eval_close(&e);
 }
 
-/* ---- messages ---- */
-
-static void wrong_variables(mtf_graph *g, int k)
-{
-    const mtf_dim io = {"io", 2}, h = {"h", 3};
-    mtf_dense_options o = {.reduced = MTF_SHAPE(io), .out = MTF_SHAPE(h)};
-    const char *const activations[] = {"relu", "gleu"};
-    switch (k) {
-    case 0:
-        o.activation = "rleu";
-        break;
-    case 1:
-        o.expert = MTF_SHAPE(h);
-        break;
-    case 2:
-        o.unit_scaling = true;
-        o.kernel.fan = MTF_FAN_OUT;
-        break;
-    case 3:
-        o.kernel.scale = -1;
-        break;
-    case 4:
-        mtf_dense_product_variables(g, "p", &o, 2, activations, MTF_F32);
-        break;
-    case 5:
-        mtf_dense_product_variables(g, "p", &o, 0, NULL, MTF_F32);
-        break;
-    }
-    mtf_dense_variables(g, "d", &o, MTF_F32);
-}
-
-static void wrong_inputs(mtf_graph *g, int k)
-{
-    const mtf_dim io = {"io", 2}, h = {"h", 3}, e = {"e", 2}, b = {"b", 4};
-    const mtf_dense_weights w = mtf_dense_variables(
-        g, "d",
-        &(mtf_dense_options){.reduced = MTF_SHAPE(io), .out = MTF_SHAPE(h), .expert = MTF_SHAPE(e)},
-        MTF_F32);
-    const mtf_shape shapes[] = {MTF_SHAPE(b, e), MTF_SHAPE(b, io), MTF_SHAPE(io, e, h)};
-    assert_null(mtf_dense_layer(mtf_placeholder(g, "x", shapes[k], MTF_F32), &w));
-}
-
-static void wrong_filter(mtf_graph *g, int k)
-{
-    mtf_separable_variables(g, "s", (mtf_dim){"in", 2}, (mtf_dim){"out", 3}, 1, k, true, MTF_F32);
-}
-
-static void messages(void **state)
-{
-    (void)state;
-    static const struct {
-        void (*build)(mtf_graph *g, int k);
-        int k;
-        const char *message;
-    } cases[] = {
-        {wrong_variables, 0, "there is no activation 'rleu'; did you mean 'relu'?"},
-        {wrong_variables, 1,
-         "dense 'd': dim h is an expert dim; it cannot be a reduced or new one too"},
-        {wrong_variables, 2,
-         "initializer of 'kernel': with unit scaling the product divides by "
-         "the fan-in, so another fan is not possible"},
-        {wrong_variables, 3, "initializer of 'kernel': the scale is -1; it must be above 0"},
-        {wrong_variables, 4, "there is no activation 'gleu'; did you mean 'gelu'?"},
-        {wrong_variables, 5, "dense_product 'p': 0 activations; there must be 1 to 4"},
-        {wrong_filter, 0,
-         "separable_conv1d 's': relative positions from 1 to 0; there must be 1 to 1000 that an "
-         "i32 "
-         "holds"},
-        {wrong_inputs, 0, "dense 'd/kernel': 'x' of shape [b=4 e=2] lacks the reduced dim io"},
-        {wrong_inputs, 1, "dense 'd/kernel': 'x' of shape [b=4 io=2] lacks the expert dim e"},
-        {wrong_inputs, 2,
-         "dense 'd/kernel': 'x' of shape [io=2 e=2 h=3] has the new dim h already"},
-    };
-    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        mtf_graph *g = mtf_graph_new();
-        mtf_err err = {0};
-        cases[i].build(g, cases[i].k);
-        expect_error(mtf_graph_status(g, &err), MTF_INVALID, &err, cases[i].message);
-        mtf_graph_free(&g);
-    }
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(variables),
@@ -294,7 +211,6 @@ int main(void)
                                        cmocka_unit_test(products_of_activations),
                                        cmocka_unit_test(separable_values),
                                        cmocka_unit_test(initial_values),
-                                       cmocka_unit_test(unit_einsum),
-                                       cmocka_unit_test(messages)};
+                                       cmocka_unit_test(unit_einsum)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -9,7 +9,7 @@
 #include "mtf/mtf.h"
 #include "spmd/program.h"
 #include "support/eval.h"
-#include "support/temp.h"
+#include "support/mistakes.h"
 
 #define LOGITS MTF_SHAPE({"t", 1}, {"c", 4})
 
@@ -148,83 +148,62 @@ static void split_classes(void **state)
 
 /* ---- messages ---- */
 
-typedef mtf_tensor *wrong_fn(mtf_tensor *logits, mtf_graph *g);
-
-static mtf_tensor *wrong_dims(mtf_tensor *x, mtf_graph *g)
+/* Softmax over b of x [a=4 b=6]. */
+static mtf_tensor *softmax_of(parts *p, mtf_tensor *targets, mtf_softmax_loss o)
 {
-    return mtf_softmax_cross_entropy(x, mtf_placeholder(g, "y", MTF_SHAPE({"s", 2}), MTF_I32), "c",
-                                     NULL);
+    return mtf_softmax_cross_entropy(p->x, targets, "b", &o);
 }
+#define DEFAULTS ((mtf_softmax_loss){0})
 
-static mtf_tensor *wrong_float_dims(mtf_tensor *x, mtf_graph *g)
-{
-    return mtf_softmax_cross_entropy(x, mtf_placeholder(g, "y", MTF_SHAPE({"t", 2}), MTF_F64), "c",
-                                     NULL);
-}
+MISTAKE(labels_of_other_dims,
+        softmax_of(p, mtf_placeholder(p->g, "t", MTF_SHAPE({"s", 4}), MTF_I32), DEFAULTS))
+MISTAKE(labels_of_another_size,
+        softmax_of(p, mtf_placeholder(p->g, "t", MTF_SHAPE({"a", 5}), MTF_I32), DEFAULTS))
+MISTAKE(labels_with_classes,
+        softmax_of(p, mtf_placeholder(p->g, "t", MTF_SHAPE({"a", 4}, {"b", 6}), MTF_I32), DEFAULTS))
+MISTAKE(shares_without_classes,
+        softmax_of(p, mtf_placeholder(p->g, "t", MTF_SHAPE({"a", 4}), MTF_F32), DEFAULTS))
+MISTAKE(shares_of_another_type, softmax_of(p, p->d, DEFAULTS))
+MISTAKE(flags_for_targets, softmax_of(p, p->k, DEFAULTS))
+MISTAKE(no_such_classes, mtf_softmax_cross_entropy(p->x, p->i, "vocab", NULL))
+MISTAKE(classes_without_a_name, mtf_softmax_cross_entropy(p->x, p->i, NULL, NULL))
+MISTAKE(logits_of_integers, mtf_softmax_cross_entropy(p->i, p->i, "a", NULL))
+MISTAKE(targets_of_another_graph, softmax_of(p, p->foreign, DEFAULTS))
+MISTAKE(smoothing_above_one, softmax_of(p, p->i, (mtf_softmax_loss){.label_smoothing = 1.5}))
+MISTAKE(smoothing_below_zero, softmax_of(p, p->i, (mtf_softmax_loss){.label_smoothing = -0.1}))
+MISTAKE(smoothing_is_nan, softmax_of(p, p->i, (mtf_softmax_loss){.label_smoothing = (double)NAN}))
+MISTAKE(z_loss_below_zero, softmax_of(p, p->i, (mtf_softmax_loss){.z_loss = -1}))
+MISTAKE(z_loss_is_nan, softmax_of(p, p->i, (mtf_softmax_loss){.z_loss = (double)NAN}))
+MISTAKE(sigmoid_of_labels, mtf_sigmoid_cross_entropy(p->x, p->i))
+MISTAKE(sigmoid_of_other_dims, mtf_sigmoid_cross_entropy(p->x, p->y))
+MISTAKE(sigmoid_of_another_type, mtf_sigmoid_cross_entropy(p->x, p->d))
+MISTAKE(sigmoid_of_integers, mtf_sigmoid_cross_entropy(p->i, p->i))
+MISTAKE(sigmoid_of_another_graph, mtf_sigmoid_cross_entropy(p->x, p->foreign))
 
-static mtf_tensor *wrong_type(mtf_tensor *x, mtf_graph *g)
-{
-    return mtf_softmax_cross_entropy(
-        x, mtf_placeholder(g, "y", MTF_SHAPE({"c", 4}, {"t", 2}), MTF_F32), "c", NULL);
-}
-
-static mtf_tensor *wrong_classes(mtf_tensor *x, mtf_graph *g)
-{
-    return mtf_softmax_cross_entropy(x, mtf_placeholder(g, "y", MTF_SHAPE({"t", 2}), MTF_I32),
-                                     "vocab", NULL);
-}
-
-static mtf_tensor *wrong_smoothing(mtf_tensor *x, mtf_graph *g)
-{
-    return mtf_softmax_cross_entropy(x, mtf_placeholder(g, "y", MTF_SHAPE({"t", 2}), MTF_I32), "c",
-                                     &(mtf_softmax_loss){.label_smoothing = 1.5});
-}
-
-static mtf_tensor *wrong_z_loss(mtf_tensor *x, mtf_graph *g)
-{
-    return mtf_softmax_cross_entropy(x, mtf_placeholder(g, "y", MTF_SHAPE({"t", 2}), MTF_I32), "c",
-                                     &(mtf_softmax_loss){.z_loss = -1});
-}
-
-static mtf_tensor *wrong_sigmoid(mtf_tensor *x, mtf_graph *g)
-{
-    return mtf_sigmoid_cross_entropy(
-        x, mtf_placeholder(g, "y", MTF_SHAPE({"t", 2}, {"c", 4}), MTF_I32));
-}
-
-static void messages(void **state)
+static void mistakes_have_messages(void **state)
 {
     (void)state;
-    static const struct {
-        wrong_fn *build;
-        const char *message;
-    } cases[] = {
-        {wrong_dims, "softmax_cross_entropy: targets 'y' of type i32 have the shape [s=2]; for "
-                     "logits of shape [t=2 c=4] it must be [t=2]"},
-        {wrong_float_dims, "softmax_cross_entropy: targets 'y' of type f64 have the shape [t=2]; "
-                           "for logits of shape [t=2 c=4] it must be [t=2 c=4]"},
-        {wrong_type, "softmax_cross_entropy: targets 'y' are f32 and logits 'x' are f64"},
-        {wrong_classes, "'x' has no dim vocab; its shape is [t=2 c=4]"},
-        {wrong_smoothing, "softmax_cross_entropy: label_smoothing is 1.5; it must be from 0 to 1"},
-        {wrong_z_loss, "softmax_cross_entropy: z_loss is -1; it must be a number of at least 0"},
-        {wrong_sigmoid, "sigmoid_cross_entropy: targets 'y' are i32; cast them to f64"},
+    static const mistake_row rows[] = {
+        MISTAKE_ROW(labels_of_other_dims),   MISTAKE_ROW(labels_of_another_size),
+        MISTAKE_ROW(labels_with_classes),    MISTAKE_ROW(shares_without_classes),
+        MISTAKE_ROW(shares_of_another_type), MISTAKE_ROW(flags_for_targets),
+        MISTAKE_ROW(no_such_classes),        MISTAKE_ROW(classes_without_a_name),
+        MISTAKE_ROW(logits_of_integers),     MISTAKE_ROW(targets_of_another_graph),
+        MISTAKE_ROW(smoothing_above_one),    MISTAKE_ROW(smoothing_below_zero),
+        MISTAKE_ROW(smoothing_is_nan),       MISTAKE_ROW(z_loss_below_zero),
+        MISTAKE_ROW(z_loss_is_nan),          MISTAKE_ROW(sigmoid_of_labels),
+        MISTAKE_ROW(sigmoid_of_other_dims),  MISTAKE_ROW(sigmoid_of_another_type),
+        MISTAKE_ROW(sigmoid_of_integers),    MISTAKE_ROW(sigmoid_of_another_graph),
     };
-    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        mtf_graph *g = mtf_graph_new();
-        mtf_err err = {0};
-        mtf_tensor *x = mtf_placeholder(g, "x", MTF_SHAPE({"t", 2}, {"c", 4}), MTF_F64);
-        assert_null(cases[i].build(x, g));
-        expect_error(mtf_graph_status(g, &err), MTF_INVALID, &err, cases[i].message);
-        mtf_graph_free(&g);
-    }
+    mistakes_check("loss_errors.txt", sizeof rows / sizeof *rows, rows);
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(softmax_values), cmocka_unit_test(extremes),
-        cmocka_unit_test(sigmoid_values), cmocka_unit_test(nonzero_values),
-        cmocka_unit_test(split_classes),  cmocka_unit_test(no_class),
-        cmocka_unit_test(messages)};
+        cmocka_unit_test(softmax_values),        cmocka_unit_test(extremes),
+        cmocka_unit_test(sigmoid_values),        cmocka_unit_test(nonzero_values),
+        cmocka_unit_test(split_classes),         cmocka_unit_test(no_class),
+        cmocka_unit_test(mistakes_have_messages)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -6,7 +6,7 @@
 
 #include "mtf/mtf.h"
 #include "support/eval.h"
-#include "support/temp.h"
+#include "support/mistakes.h"
 
 enum { A = 40, B = 30, N = A * B };
 
@@ -144,48 +144,42 @@ static void clipped_gradients(void **state)
 
 /* ---- messages ---- */
 
-static mtf_tensor *wrong(mtf_graph *g, int k)
-{
-    mtf_tensor *x = mtf_placeholder(g, "x", MTF_SHAPE({"a", 2}, {"b", 3}), MTF_F64);
-    switch (k) {
-    case 0:
-        return mtf_dropout_shared(x, "d", 0.5, MTF_SHAPE({"c", 2}));
-    case 1:
-        return mtf_dropout_shared(x, "d", 0.5, MTF_SHAPE({"a", 3}));
-    case 2:
-        return mtf_dropout_shared(x, "d", 1.5, MTF_SHAPE({"a", 2}));
-    case 3:
-        return mtf_dropout_keep(x, "d", x, MTF_SCALAR);
-    case 4:
-        return mtf_dropout_keep(x, "d", mtf_constant(g, 1, MTF_SCALAR, MTF_F32), MTF_SCALAR);
-    case 5:
-        return mtf_multiplicative_jitter(x, "j", -0.5);
-    default:
-        return mtf_clip_activation_gradient(x, 0);
-    }
-}
+MISTAKE(noise_of_no_dim, mtf_dropout_shared(p->x, "d", 0.5, MTF_SHAPE({"z", 2})))
+MISTAKE(noise_of_another_size, mtf_dropout_shared(p->x, "d", 0.5, MTF_SHAPE({"a", 3})))
+MISTAKE(noise_of_a_dim_twice, mtf_dropout_shared(p->x, "d", 0.5, MTF_SHAPE({"a", 4}, {"a", 4})))
+MISTAKE(rate_above_one, mtf_dropout_shared(p->x, "d", 1.5, MTF_SHAPE({"a", 4})))
+MISTAKE(rate_of_one, mtf_dropout_shared(p->x, "d", 1, MTF_SHAPE({"a", 4})))
+MISTAKE(rate_below_zero, mtf_dropout_shared(p->x, "d", -0.1, MTF_SCALAR))
+MISTAKE(rate_is_nan, mtf_dropout_shared(p->x, "d", (double)NAN, MTF_SCALAR))
+MISTAKE(dropout_of_integers, mtf_dropout_shared(p->i, "d", 0.5, MTF_SCALAR))
+MISTAKE(keep_is_no_scalar, mtf_dropout_keep(p->x, "d", p->y, MTF_SCALAR))
+MISTAKE(keep_of_another_type,
+        mtf_dropout_keep(p->x, "d", mtf_constant(p->g, 1, MTF_SCALAR, MTF_F64), MTF_SCALAR))
+MISTAKE(keep_for_no_dim, mtf_dropout_keep(p->x, "d", mtf_constant(p->g, 1, MTF_SCALAR, MTF_F32),
+                                          MTF_SHAPE({"z", 2})))
+MISTAKE(jitter_below_zero, mtf_multiplicative_jitter(p->x, "j", -0.5))
+MISTAKE(jitter_is_nan, mtf_multiplicative_jitter(p->x, "j", (double)NAN))
+MISTAKE(jitter_of_integers, mtf_multiplicative_jitter(p->i, "j", 0.5))
+MISTAKE(limit_of_zero, mtf_clip_activation_gradient(p->x, 0))
+MISTAKE(limit_below_zero, mtf_clip_activation_gradient(p->x, -1))
+MISTAKE(limit_is_nan, mtf_clip_activation_gradient(p->x, (double)NAN))
+MISTAKE(limit_for_integers, mtf_clip_activation_gradient(p->i, 1))
 
-static void messages(void **state)
+static void mistakes_have_messages(void **state)
 {
     (void)state;
-    static const char *const want[] = {
-        "dropout 'd': the noise has the shape [c=2] and 'x' is [a=2 b=3]",
-        "dropout 'd': the noise has the shape [a=3] and 'x' is [a=2 b=3]",
-        "dropout 'd': the rate is 1.5; it must be in [0, 1)",
-        "dropout 'd': the probability of staying, 'x', is f64[a=2 b=3]; it must be a scalar of "
-        "type f64",
-        "dropout 'd': the probability of staying, 'constant', is f32[]; it must be a scalar of "
-        "type f64",
-        "jitter 'j': epsilon is -0.5; it must be a number of at least 0",
-        "clip_activation_gradient 'x': the limit is 0; it must be above 0",
+    static const mistake_row rows[] = {
+        MISTAKE_ROW(noise_of_no_dim),      MISTAKE_ROW(noise_of_another_size),
+        MISTAKE_ROW(noise_of_a_dim_twice), MISTAKE_ROW(rate_above_one),
+        MISTAKE_ROW(rate_of_one),          MISTAKE_ROW(rate_below_zero),
+        MISTAKE_ROW(rate_is_nan),          MISTAKE_ROW(dropout_of_integers),
+        MISTAKE_ROW(keep_is_no_scalar),    MISTAKE_ROW(keep_of_another_type),
+        MISTAKE_ROW(keep_for_no_dim),      MISTAKE_ROW(jitter_below_zero),
+        MISTAKE_ROW(jitter_is_nan),        MISTAKE_ROW(jitter_of_integers),
+        MISTAKE_ROW(limit_of_zero),        MISTAKE_ROW(limit_below_zero),
+        MISTAKE_ROW(limit_is_nan),         MISTAKE_ROW(limit_for_integers),
     };
-    for (int k = 0; k < (int)(sizeof want / sizeof *want); k++) {
-        mtf_graph *g = mtf_graph_new();
-        mtf_err err = {0};
-        assert_null(wrong(g, k));
-        expect_error(mtf_graph_status(g, &err), MTF_INVALID, &err, want[k]);
-        mtf_graph_free(&g);
-    }
+    mistakes_check("noise_errors.txt", sizeof rows / sizeof *rows, rows);
 }
 
 int main(void)
@@ -193,6 +187,6 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(shared_choices),    cmocka_unit_test(infinite_values),
         cmocka_unit_test(annealed),          cmocka_unit_test(jitter),
-        cmocka_unit_test(clipped_gradients), cmocka_unit_test(messages)};
+        cmocka_unit_test(clipped_gradients), cmocka_unit_test(mistakes_have_messages)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -133,27 +133,9 @@ static void corrections(void **state)
     assert_true(mtf_adam_correction(0.0, 1) == 1.0);
 }
 
-static void wrong_variables(void **state)
-{
-    (void)state;
-    mtf_graph *g = mtf_graph_new();
-    mtf_err err = {0};
-    mtf_tensor *v[] = {mtf_weight(g, "w", MTF_SCALAR, 1.0, MTF_F64),
-                       mtf_weight(g, "b", MTF_SCALAR, 0.0, MTF_F32)};
-    mtf_optimizer *o = mtf_optimizer_new(g, &(mtf_optimizer_options){.kind = MTF_SGD}, 2, v);
-    assert_null(o);
-    assert_int_equal(mtf_optimizer_updates(o, v, v), 0);
-    assert_int_equal(mtf_graph_status(g, &err), MTF_INVALID);
-    assert_string_equal(err.text, "optimizer: variables 'w' and 'b' have the types f64 and f32; "
-                                  "all must be f32 or bf16, or all f64");
-    assert_null(mtf_clip_factor(mtf_global_norm(0, NULL), 1.0));
-    mtf_graph_free(&g);
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(steps_of_each),
-                                       cmocka_unit_test(corrections),
-                                       cmocka_unit_test(wrong_variables)};
+                                       cmocka_unit_test(corrections)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -68,6 +68,25 @@ static mtf_tensor *too_many_dims_of_three(parts *p)
     return mtf_where(t[0], t[1], t[2]);
 }
 
+/* Five operands, every two of which have three dims in common that are summed. */
+static mtf_tensor *too_many_dims_of_a_product(parts *p)
+{
+    mtf_tensor *t[5];
+    static char names[5][5][3][16];
+    for (int k = 0; k < 5; k++) {
+        mtf_shape s = MTF_SCALAR;
+        for (int j = 0; j < 5; j++)
+            for (int i = 0; j != k && i < 3; i++) {
+                char *name = names[k][j][i];
+                snprintf(name, sizeof names[k][j][i], "%c%d", 'a' + (j < k ? j : k),
+                         i + 3 * (j < k ? k : j));
+                s = mtf_shape_with(s, (mtf_dim){name, 1});
+            }
+        t[k] = mtf_placeholder(p->g, "t", s, MTF_F32);
+    }
+    return mtf_einsum(5, t, MTF_SCALAR);
+}
+
 MISTAKE(variable_of_mixed_types,
         mtf_variable_typed(p->g, "w", p->i, false,
                            (mtf_variable_types){MTF_I32, MTF_I32, MTF_BF16}))
@@ -146,6 +165,8 @@ MISTAKE(one_hot_of_floats, mtf_one_hot(p->x, (mtf_dim){"v", 3}, 1, 0, MTF_F32))
 MISTAKE(one_hot_to_a_dim, mtf_one_hot(p->i, a, 1, 0, MTF_F32))
 
 MISTAKE(range_of_bool, mtf_range(p->g, a, MTF_BOOL))
+MISTAKE(mask_of_integers, mtf_causal_bias(p->g, a, b, MTF_I32))
+MISTAKE(mask_over_one_dim, mtf_causal_bias(p->g, a, a, MTF_F32))
 MISTAKE(range_beyond_i32, mtf_range(p->g, (mtf_dim){"a", 1ll << 32}, MTF_I32))
 MISTAKE(random_integers, mtf_random_normal(p->g, "r", AB, MTF_I32, 0, 1))
 MISTAKE(random_of_nan, mtf_random_uniform(p->g, "r", AB, MTF_BF16, (double)NAN, 1))
@@ -245,6 +266,7 @@ static const mistake_row mistakes[] = {
     MISTAKE_ROW(einsum_of_bool),
     MISTAKE_ROW(einsum_to_another_size),
     MISTAKE_ROW(einsum_of_too_many),
+    MISTAKE_ROW(too_many_dims_of_a_product),
     MISTAKE_ROW(reduce_to_a_new_dim),
     MISTAKE_ROW(reduce_to_another_size),
     MISTAKE_ROW(mean_of_integers),
@@ -267,6 +289,8 @@ static const mistake_row mistakes[] = {
     MISTAKE_ROW(one_hot_of_floats),
     MISTAKE_ROW(one_hot_to_a_dim),
     MISTAKE_ROW(range_of_bool),
+    MISTAKE_ROW(mask_of_integers),
+    MISTAKE_ROW(mask_over_one_dim),
     MISTAKE_ROW(range_beyond_i32),
     MISTAKE_ROW(random_integers),
     MISTAKE_ROW(random_of_nan),

@@ -10,39 +10,56 @@
 static const mtf_shape ab = {.rank = 2, .dim = {{"a", 4}, {"b", 6}}},
                        abc = {.rank = 3, .dim = {{"a", 3}, {"b", 1}, {"c", 9}}};
 
-/* Along one dim; along two, of which one has size 1; without variables. */
+/* Along one dim; along two, of which one has size 1; without variables; along all; along a dim of
+ * size 1 alone, of 3, along none. */
+enum { NORMS = 7 };
+static const struct {
+    mtf_shape x, along;
+    bool scale, bias;
+} norms[NORMS] = {
+    {{.rank = 2, .dim = {{"a", 4}, {"b", 6}}}, {.rank = 1, .dim = {{"b", 6}}}, true, true},
+    {{.rank = 3, .dim = {{"a", 3}, {"b", 1}, {"c", 9}}},
+     {.rank = 2, .dim = {{"c", 9}, {"b", 1}}},
+     true,
+     false},
+    {{.rank = 2, .dim = {{"a", 4}, {"b", 6}}}, {.rank = 1, .dim = {{"a", 4}}}, false, false},
+    {{.rank = 1, .dim = {{"a", 4}}}, {.rank = 1, .dim = {{"a", 4}}}, false, true},
+    {{.rank = 2, .dim = {{"a", 1}, {"b", 3}}}, {.rank = 1, .dim = {{"a", 1}}}, true, true},
+    {{.rank = 2, .dim = {{"a", 1}, {"b", 3}}}, {.rank = 1, .dim = {{"b", 3}}}, true, true},
+    {{.rank = 1, .dim = {{"a", 3}}}, {.rank = 0}, true, true},
+};
+
 static mtf_norm sample_norm(mtf_graph *g, int k)
 {
-    static const mtf_shape along[] = {{.rank = 1, .dim = {{"b", 6}}},
-                                      {.rank = 2, .dim = {{"c", 9}, {"b", 1}}},
-                                      {.rank = 1, .dim = {{"a", 4}}}};
-    mtf_norm n = {.along = along[k]};
-    if (k < 2) n.scale = sample_normal(g, n.along);
-    if (k < 1) n.bias = sample_normal(g, n.along);
+    mtf_norm n = {.along = norms[k].along};
+    if (norms[k].scale) n.scale = sample_normal(g, n.along);
+    if (norms[k].bias) n.bias = sample_normal(g, n.along);
     return n;
 }
 
 static mtf_tensor *layer_norm(mtf_graph *g, int k)
 {
-    return k < 3 ? mtf_layer_norm(sample_normal(g, k == 1 ? abc : ab), sample_norm(g, k), 0.1)
-                 : NULL;
+    return k < NORMS ? mtf_layer_norm(sample_normal(g, norms[k].x), sample_norm(g, k), 0.1) : NULL;
 }
 
 static mtf_tensor *rms_norm(mtf_graph *g, int k)
 {
-    return k < 3 ? mtf_rms_norm(sample_normal(g, k == 1 ? abc : ab), sample_norm(g, k), 0.1) : NULL;
+    return k < NORMS ? mtf_rms_norm(sample_normal(g, norms[k].x), sample_norm(g, k), 0.1) : NULL;
 }
 
-/* Channels b over a; a and c over b of size 1, whose variance is 0. */
+/* Channels b over a; a and c over b of size 1, whose variance is 0; no channels; one. */
 static mtf_tensor *batch_norm(mtf_graph *g, int k)
 {
-    if (k > 3) return NULL;
-    mtf_batch_stats s = {.channels = {.rank = 1, .dim = {{"b", 6}}}};
-    if (k % 2) s.channels = (mtf_shape){.rank = 2, .dim = {{"a", 3}, {"c", 9}}};
+    static const mtf_shape channels[] = {{.rank = 1, .dim = {{"b", 6}}},
+                                         {.rank = 2, .dim = {{"a", 3}, {"c", 9}}},
+                                         {.rank = 0},
+                                         {.rank = 1, .dim = {{"b", 1}}}};
+    if (k > 7) return NULL;
+    mtf_batch_stats s = {.channels = channels[k % 4]};
     s.scale = sample_normal(g, s.channels);
     s.bias = sample_normal(g, s.channels);
     mtf_tensor *x = sample_normal(g, k % 2 ? abc : ab), *zero, *update[2];
-    if (k > 1) {
+    if (k > 3) {
         s.mean = sample_normal(g, s.channels);
         s.variance = sample_positive(g, s.channels);
         return mtf_batch_norm_inference(x, s, 0.1);
@@ -101,9 +118,10 @@ static mtf_vocab_embedding sample_embedding(mtf_graph *g, int k, mtf_vocab_part 
 static mtf_tensor *vocab_vectors(mtf_graph *g, int k)
 {
     mtf_vocab_part part[3];
-    if (k > 3) return NULL;
-    const mtf_vocab_embedding e = sample_embedding(g, k, part);
-    return mtf_vocab_vectors(&e, sample_integers(g, MTF_SHAPE({"t", 5})));
+    if (k > 6) return NULL;
+    const mtf_shape of[] = {MTF_SHAPE({"t", 5}), MTF_SCALAR, MTF_SHAPE({"t", 1}, {"u", 3})};
+    const mtf_vocab_embedding e = sample_embedding(g, k < 4 ? k : 3 * (k - 4) / 2, part);
+    return mtf_vocab_vectors(&e, sample_integers(g, of[k < 4 ? 0 : 1 + k % 2]));
 }
 
 static mtf_tensor *vocab_logits(mtf_graph *g, int k)
@@ -124,10 +142,11 @@ static mtf_tensor *half(void *weight, mtf_tensor *x)
 
 static mtf_tensor *reversible(mtf_graph *g, int k)
 {
-    if (k > 0) return NULL;
-    mtf_reversible r = mtf_reversible_begin(sample_normal(g, ab));
-    for (int i = 0; i < 3; i++)
-        r = mtf_reversible_layer(r, half, sample_normal(g, MTF_SHAPE({"b", 6})));
+    if (k > 2) return NULL; /* the last: of no layer */
+    const mtf_dim b = {"b", k == 1 ? 1 : 6};
+    mtf_reversible r = mtf_reversible_begin(sample_normal(g, MTF_SHAPE({"a", 4}, b)));
+    for (int i = 0; i < 3 && k < 2; i++)
+        r = mtf_reversible_layer(r, half, sample_normal(g, MTF_SHAPE(b)));
     return mtf_reversible_end(r);
 }
 

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "support/mistakes.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 
 #include "check.h"
@@ -23,24 +22,44 @@ static parts parts_new(void)
     return p;
 }
 
+messages *messages_new(const char *golden)
+{
+    messages *m = calloc(1, sizeof *m);
+    assert_non_null(m);
+    m->golden = golden;
+    m->lines = open_memstream(&m->text, &m->size);
+    return m;
+}
+
+void messages_add(messages *m, const char *name, mtf_status status, mtf_err *err)
+{
+    if (status != MTF_INVALID) fail_msg("%s leaves no message", name);
+    assert_int_equal(err->status, status);
+    fprintf(m->lines, "%s: %s\n", name, err->text);
+    *err = (mtf_err){0};
+}
+
+void messages_check(messages **m)
+{
+    fclose((*m)->lines);
+    golden_check((*m)->golden, (*m)->text);
+    free((*m)->text);
+    free(*m);
+    *m = NULL;
+}
+
 void mistakes_check(const char *golden, size_t n, const mistake_row *rows)
 {
-    char *text = NULL;
-    size_t size = 0;
-    FILE *f = open_memstream(&text, &size);
+    messages *m = messages_new(golden);
     for (size_t i = 0; i < n; i++) {
         parts p = parts_new();
         mtf_err err = {0};
         assert_int_equal(mtf_graph_status(p.g, &err), MTF_OK);
         if (rows[i].make(&p)) fail_msg("%s is accepted", rows[i].name);
-        if (mtf_graph_status(p.g, &err) != MTF_INVALID)
-            fail_msg("%s leaves no message", rows[i].name);
+        messages_add(m, rows[i].name, mtf_graph_status(p.g, &err), &err);
         assert_int_equal(mtf_graph_status(p.other, NULL), MTF_OK);
-        fprintf(f, "%s: %s\n", rows[i].name, err.text);
         mtf_graph_free(&p.g);
         mtf_graph_free(&p.other);
     }
-    fclose(f);
-    golden_check(golden, text);
-    free(text);
+    messages_check(&m);
 }

@@ -1,9 +1,25 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Mistakes in building graphs, and the golden file of their messages. */
+ * Mistakes, above all in building graphs, and the golden files of their messages. */
 #ifndef TESTS_SUPPORT_MISTAKES_H
 #define TESTS_SUPPORT_MISTAKES_H
 
+#include <stdio.h>
+
 #include "mtf/mtf.h"
+
+/* The messages of one golden file, a line each. */
+typedef struct messages {
+    const char *golden;
+    char *text;
+    size_t size;
+    FILE *lines;
+} messages;
+messages *messages_new(const char *golden);
+/* The mistake called `name` gave `status`, which must be MTF_INVALID, and left its message in
+ * `err`, which is cleared. */
+void messages_add(messages *m, const char *name, mtf_status status, mtf_err *err);
+/* Compares them with the golden file, and frees them. */
+void messages_check(messages **m);
 
 /* What the mistakes are made with. */
 typedef struct parts {

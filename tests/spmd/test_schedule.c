@@ -133,7 +133,8 @@ static lm *small_model(config *c, const char *layout, const char *optimizer)
     return m;
 }
 
-/* From a random order the pass comes back to about what the order of the graph needs. */
+/* From a random order the pass comes back to about what the order of the graph needs: at most one
+ * activation more may be live at the peak, which is 3 % of it here. */
 static void no_order_becomes_worse(void **state)
 {
     (void)state;
@@ -155,7 +156,7 @@ static void no_order_becomes_worse(void **state)
             program_verify(p, "a shuffled order");
             print_message("built %lld, shuffled %lld, scheduled %lld\n", (long long)built,
                           (long long)before, (long long)after);
-            assert_true(after <= before && after <= built + built / 50);
+            assert_true(after <= before && after <= built + built / 32);
         }
         lm_close(&m);
         config_free(&c);

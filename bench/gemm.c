@@ -74,14 +74,14 @@ int main(int argc, char **argv)
 {
     const mtf_dtype type = type_named(argc > 1 ? argv[1] : "f32");
     const char *pattern = argc > 2 ? argv[2] : "";
-    const double scale = type == MTF_F64 ? 0.5 : 1.0;
+    const mtf_dtype of = type == MTF_F64 ? MTF_F64 : MTF_F32; /* bf16 is compared with f32 */
     const int64_t n = (int64_t)2048 * 8192;
     job j = {
         .a = operand(type, n), .b = operand(type, n), .c = operand(mtf_dtype_of_sums(type), n)};
     pool *pools[MAX_THREADS] = {pool_new(1), pool_new(2)};
     double peak[MAX_THREADS];
     for (int t = 0; t < MAX_THREADS; t++)
-        peak[t] = peak_flops_f32(t + 1) * scale;
+        peak[t] = peak_flops(of, t + 1);
     printf("%s, %s; peak %.0f GFLOP/s on 1 thread, %.0f on 2\n", gemm_library(),
            mtf_dtype_name(type), peak[0], peak[1]);
     printf("%-12s %-18s %6s %9s %7s %9s %7s\n", "shape", "kernel", "grains", "1 thread", "share",

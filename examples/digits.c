@@ -112,9 +112,10 @@ int main(int argc, char **argv)
     model m = build();
     mtf_mesh *mesh = mtf_mesh_parse(argc > 2 ? argv[2] : "", &err);
     mtf_layout *l = mesh ? mtf_layout_parse(argc > 3 ? argv[3] : "", mesh, true, NULL, &err) : NULL;
+    const bool ok = l && mtf_layout_check_dims(l, m.g, true, NULL, &err) == MTF_OK;
     mtf_tensor *const fetches[] = {m.loss, m.right};
     mtf_request request = {.name = "test", .nfetches = 2, .fetches = fetches};
-    mtf_program *p[3] = {l ? mtf_compile_initial(m.g, mesh, l, &err) : NULL};
+    mtf_program *p[3] = {ok ? mtf_compile_initial(m.g, mesh, l, &err) : NULL};
     p[2] = p[0] ? mtf_compile(m.g, mesh, l, &request, &err) : NULL;
     request = (mtf_request){"train", 2, fetches, .nupdates = m.nupdates, .updates = m.update};
     p[1] = p[2] ? mtf_compile(m.g, mesh, l, &request, &err) : NULL;

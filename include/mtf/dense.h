@@ -3,7 +3,8 @@
  *
  * Variables and their use are apart: <layer>_variables makes variables once, <layer> builds the
  * layer over them any number of times. A layer's struct is open: any tensors of these shapes may
- * stand in it. After an error the graph holds the message (mtf/graph.h). */
+ * stand in it. `type` is that of the activations; weights have mtf_variable_types_for(type). After
+ * an error the graph holds the message (mtf/graph.h). */
 #ifndef MTF_DENSE_H
 #define MTF_DENSE_H
 
@@ -42,8 +43,8 @@ typedef struct mtf_initializer {
 #define MTF_INITIAL_ZEROS ((mtf_initializer){.kind = MTF_CONSTANT_VALUE, .value = 0.0})
 #define MTF_INITIAL_ONES  ((mtf_initializer){.kind = MTF_CONSTANT_VALUE, .value = 1.0})
 
-/* A trainable variable that begins as `i` says; `in` and `out` are what the fan is made of. f32 or
- * f64. */
+/* A trainable variable that begins as `i` says; `in` and `out` are what the fan is made of. Its
+ * types are mtf_variable_types_for(type). */
 mtf_tensor *mtf_initialized(mtf_graph *g, const char *name, mtf_shape shape, mtf_shape in,
                             mtf_shape out, const mtf_initializer *i, mtf_dtype type);
 

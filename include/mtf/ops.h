@@ -143,7 +143,8 @@ mtf_tensor *mtf_where(mtf_tensor *condition, mtf_tensor *a, mtf_tensor *b);
 /* ---- products and reductions ---- */
 
 /* The product of n operands, summed over all dims that `output` lacks. `output` may have dims that
- * no operand has: the result is repeated along them. Any type but bool. */
+ * no operand has: the result is repeated along them. Any type but bool. Processors with
+ * instructions for products of bf16 take operands of bf16 below 2^-126 in size for 0. */
 mtf_tensor *mtf_einsum(int n, mtf_tensor *const *xs, mtf_shape output);
 /* mtf_einsum of two. */
 mtf_tensor *mtf_matmul(mtf_tensor *x, mtf_tensor *y, mtf_shape output);

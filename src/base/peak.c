@@ -43,6 +43,22 @@ typedef float loop_fn(float start);
 LOOP(loop_avx512, "avx512f", __m512, _mm512_set1_ps, _mm512_fmadd_ps, _mm512_cvtss_f32)
 LOOP(loop_avx2, "avx2,fma", __m256, _mm256_set1_ps, _mm256_fmadd_ps, _mm256_cvtss_f32)
 
+/* Each f32 takes the products of two pairs of bf16. */
+__attribute__((target("avx512f,avx512bf16"))) static float loop_bf16(float start)
+{
+    __m512 sum[CHAINS];
+    const __m512bh x = _mm512_cvtne2ps_pbh(_mm512_set1_ps(start), _mm512_set1_ps(start));
+    for (int i = 0; i < CHAINS; i++)
+        sum[i] = _mm512_set1_ps((float)i);
+    for (int64_t r = 0; r < ROUNDS; r++) {
+        _Pragma("GCC unroll 12") for (int i = 0; i < CHAINS; i++) sum[i] =
+            _mm512_dpbf16_ps(sum[i], x, x);
+    }
+    for (int i = 1; i < CHAINS; i++)
+        sum[0] = _mm512_add_ps(sum[0], sum[i]);
+    return _mm512_cvtss_f32(sum[0]);
+}
+
 #endif
 
 /* Without fused multiply-add: a multiplication and an addition. */
@@ -63,9 +79,14 @@ static float loop_base(float start)
     return sum[0][0];
 }
 
-static loop_fn *choose(int *lanes)
+/* *lanes: multiply-adds of one instruction. */
+static loop_fn *choose(mtf_dtype type, int *lanes)
 {
 #if defined(__x86_64__)
+    if (type == MTF_BF16 && __builtin_cpu_supports("avx512bf16")) {
+        *lanes = 32;
+        return loop_bf16;
+    }
     if (isa_best() == ISA_AVX512) {
         *lanes = 16;
         return loop_avx512;
@@ -111,11 +132,12 @@ static void measure(void *ctx, int64_t begin, int64_t end, int worker)
     }
 }
 
-double peak_flops_f32(int threads)
+double peak_flops(mtf_dtype type, int threads)
 {
     MTF_CHECK(threads >= 1, "a peak of %d threads", threads);
     int lanes;
-    meeting m = {.loop = choose(&lanes), .threads = threads};
+    meeting m = {.loop = choose(type, &lanes), .threads = threads};
+    if (type == MTF_F64) lanes /= 2; /* in registers of the same size */
     m.seconds = mem_zalloc(sizeof *m.seconds * (size_t)threads);
     pool *p = pool_new(threads);
     double best = 0;

@@ -67,7 +67,8 @@ mtf_status benchmark_run(const config *c, int64_t steps, int threads, bool stric
     if (st == MTF_OK) {
         token_feed f = token_feed_new(d.train_corpus ? &d.train : NULL, c->model.length, m->vocab);
         r->threads = pool_threads(m->session->pool);
-        r->peak_gflops = peak_flops_f32(r->threads) * session_processes(m->session);
+        r->peak_gflops =
+            peak_flops(m->types.activation, r->threads) * session_processes(m->session);
         st = measure(m, &f, steps, r, err);
         r->share_of_peak = r->gflops / r->peak_gflops;
         token_feed_free(&f);

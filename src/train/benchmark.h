@@ -11,9 +11,9 @@ typedef struct benchmark_result {
     int threads;
     double step_seconds; /* median */
     double tokens_per_second;
-    double gflops;          /* model flops (lm_model_flops) per second */
-    double peak_gflops;     /* fused multiply-adds in registers, measured in the same run */
-    double share_of_peak;   /* gflops / peak_gflops */
+    double gflops;        /* model flops (lm_model_flops) per second */
+    double peak_gflops;   /* multiply-adds of train.dtype in registers, measured in the same run */
+    double share_of_peak; /* gflops / peak_gflops */
     double executed_gflops; /* flops of all instructions of all processors per second */
 } benchmark_result;
 

@@ -66,6 +66,11 @@ static mtf_status check_types(const config_train *t, mtf_err *err)
                        "train.master_dtype is bf16 and train.stored_dtype is f32: a checkpoint "
                        "would lose half of every weight; raise train.master_dtype to f32 or lower "
                        "train.stored_dtype to bf16");
+    if (stored == CONFIG_BF16 && t->ema_decay > 0)
+        return err_set(err, MTF_INVALID,
+                       "train.ema_decay is above 0 and train.stored_dtype is bf16: an average of "
+                       "bf16 would not move; set train.stored_dtype to f32 or train.ema_decay to "
+                       "0");
     return MTF_OK;
 }
 
@@ -121,11 +126,21 @@ mtf_status config_write(const config *c, const char *path, mtf_err *err)
     return status;
 }
 
+/* The same configuration, its texts not copied, with every type by its own name. */
+static config with_types(const config *c)
+{
+    config copy = *c;
+    copy.train.stored_dtype = config_stored_dtype(&c->train);
+    copy.train.master_dtype = config_master_dtype(&c->train);
+    return copy;
+}
+
 mtf_status config_compare_for_resume(const config *before, const config *now, mtf_err *err)
 {
-    const option_row *row = options_difference(&config_options, before, now, CONFIG_FREE);
+    const config a = with_types(before), b = with_types(now);
+    const option_row *row = options_difference(&config_options, &a, &b, CONFIG_FREE);
     if (!row) return MTF_OK;
-    char *x = options_text(row, before), *y = options_text(row, now);
+    char *x = options_text(row, &a), *y = options_text(row, &b);
     err_set(err, MTF_INVALID,
             "%s is '%s' in the run and '%s' now: a resumed run keeps its numbers; set it back, or "
             "begin a new run in another folder",

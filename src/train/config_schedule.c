@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "train/config_schedule.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -39,6 +40,20 @@ static bool short_form(const config_train *t, const char *word, mtf_schedule *ou
 
 /* ---- any form ---- */
 
+/* Factors that are right one by one may be too much together. The highest rate is not looked for:
+ * one that is too high ends the run with a message of its own. */
+static mtf_status check_rate(const config *c, const char *key, const mtf_schedule *s, mtf_err *err)
+{
+    const int64_t steps[] = {s->offset + 1, c->train.steps};
+    for (int i = 0; i < 2; i++)
+        if (!isfinite(mtf_schedule_rate(s, steps[i], c->train.steps)))
+            return err_set(err, MTF_INVALID,
+                           "%s: the learning rate of step %lld is not finite; lower "
+                           "train.learning_rate or a factor",
+                           key, (long long)steps[i]);
+    return MTF_OK;
+}
+
 static mtf_status read_schedule(const config *c, const char *key, const char *text,
                                 mtf_schedule *out, mtf_err *err)
 {
@@ -60,7 +75,7 @@ static mtf_status read_schedule(const config *c, const char *key, const char *te
     out->factor[out->nfactors++] = (mtf_factor){
         .kind = MTF_FACTOR_CONSTANT, .narguments = 1, .argument = {c->train.learning_rate}};
     out->offset = c->train.schedule_offset;
-    return MTF_OK;
+    return check_rate(c, key, out, err);
 }
 
 mtf_status config_schedule(const config *c, mtf_schedule *out, mtf_err *err)

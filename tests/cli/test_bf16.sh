@@ -54,7 +54,10 @@ done
 expect 2 "$mtf" train c.yaml --quiet --out b "${base[@]}" --resume
 expect_text "train.dtype is 'bf16' in the run and 'f32' now" err
 expect 2 "$mtf" train c.yaml --quiet --out half "${base[@]}" "${bf16[@]}" --resume
-expect_text "train.stored_dtype is 'bf16' in the run and 'auto' now" err
+expect_text "train.stored_dtype is 'bf16' in the run and 'f32' now" err
+# a type that goes without saying may be said
+quiet "$mtf" train c.yaml --quiet --out b "${base[@]}" "${bf16[@]}" --set train.stored_dtype=f32 \
+    --set train.master_dtype=f32 --set train.steps=62 --resume
 
 # ---- a checkpoint of another type, as another program may have written it
 cp -r half other

@@ -95,6 +95,8 @@ train 2 --set train.min_learning_rate=1
 train 2 --set train.dtype=f16
 train 2 --set train.stored_dtype=f64
 train 2 --set train.dtype=bf16 --set train.master_dtype=bf16
+train 2 --set train.stored_dtype=bf16 --set train.ema_decay=0.9
+train 2 --set train.exclude_from_weight_decay="("
 train 2 --set model.vocab=3
 train 2 --set data.train=
 train 2 --set train.schedule=cosin

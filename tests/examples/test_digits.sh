@@ -17,4 +17,8 @@ if "$program" 10 "all:2" "hidden_1:all;hidden_2:all" 2>/dev/null; then
     echo "two dims of one tensor over one axis were accepted" >&2
     exit 1
 fi
+if "$program" 10 "all:2" "hiden_1:all" 2>/dev/null; then
+    echo "a dim that no tensor has was accepted" >&2
+    exit 1
+fi
 if "$program" 0 2>/dev/null; then echo "0 steps were accepted" >&2; exit 1; fi

@@ -146,6 +146,22 @@ static void gradients_of_wide_weights_keep_their_digits(void **state)
     eval_close(&e);
 }
 
+/* Its steps are smaller than the distance between two numbers of bf16. */
+static void averages_of_bf16_are_refused(void **state)
+{
+    (void)state;
+    mtf_graph *g = mtf_graph_new();
+    mtf_err err = {0};
+    mtf_tensor *w = mtf_variable_typed(g, "w", mtf_constant(g, 1, MTF_SHAPE({"a", 2}), MTF_F32),
+                                       true, (mtf_variable_types){MTF_F32, MTF_BF16, MTF_BF16});
+    assert_null(mtf_optimizer_new(g, &(mtf_optimizer_options){.average_decay = 0.5}, 1, &w));
+    assert_int_equal(mtf_graph_status(g, &err), MTF_INVALID);
+    assert_string_equal(err.text,
+                        "optimizer: average_decay is 0.5 and variable 'w' is stored as bf16, "
+                        "whose average would not move; store it as f32");
+    mtf_graph_free(&g);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -155,6 +171,7 @@ int main(void)
         cmocka_unit_test(sums_lose_no_addend),
         cmocka_unit_test(gradients_are_rounded_once),
         cmocka_unit_test(gradients_of_wide_weights_keep_their_digits),
+        cmocka_unit_test(averages_of_bf16_are_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

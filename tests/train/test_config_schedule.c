@@ -108,6 +108,12 @@ static void wrong_texts(void **state)
          "train.schedule: 'cosine()*': expected a factor, such as linear_warmup(1000), at its end"},
         {"train.schedule=1*1*1*1*1*1*1*1",
          "train.schedule: a product of 8 factors; there may be 7"},
+        {"train.schedule=1e308*1e308",
+         "train.schedule: the learning rate of step 1 is not finite; lower "
+         "train.learning_rate or a factor"},
+        {"train.schedule_rules=norm -> 1e200*1e200*linear_decay(0.5)",
+         "train.schedule_rules: the learning rate of step 1 is not finite; lower "
+         "train.learning_rate or a factor"},
         {"train.schedule_rules=norm",
          "train.schedule_rules: expected 'PATTERN -> SCHEDULE' and found 'norm'"},
         {"train.schedule_rules=-> 3",

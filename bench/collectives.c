@@ -4,22 +4,16 @@
  * Without a launcher all processors are in this process; under mpirun there is one per rank. GB/s
  * counts each processor's buffer read once and written once; the last column compares with the
  * speed of memcpy over as many bytes (read and written), so 100 % is the speed of memory. */
+#include "measure.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "base/mem.h"
 #include "comm/comm.h"
 
 enum { MAX_LIST = 16, MAX_REPEATS = 400 };
-
-static double now(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
 
 static int list(const char *text, int64_t *to)
 {
@@ -31,12 +25,6 @@ static int list(const char *text, int64_t *to)
         at = end;
     }
     return n;
-}
-
-static int by_value(const void *a, const void *b)
-{
-    const double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
 }
 
 typedef struct buffers {
@@ -69,19 +57,18 @@ static void copy_halves(void *ctx, int64_t begin, int64_t end, int worker)
 /* Median seconds of one call: enough calls for 0.2 seconds, at least three. */
 static double measure(buffers *b, timed_fn *fn)
 {
-    double t[MAX_REPEATS], begin = now();
+    double t[MAX_REPEATS], begin = measure_now();
     fn(b);
-    double once = now() - begin;
+    double once = measure_now() - begin;
     int n = (int)(0.2 / (once + 1e-9));
     n = n < 3 ? 3 : n > MAX_REPEATS ? MAX_REPEATS : n;
     comm_broadcast(b->c, &n, sizeof n);
     for (int i = 0; i < n; i++) {
-        begin = now();
+        begin = measure_now();
         fn(b);
-        t[i] = now() - begin;
+        t[i] = measure_now() - begin;
     }
-    qsort(t, (size_t)n, sizeof *t, by_value);
-    return t[n / 2];
+    return measure_median(t, n);
 }
 
 static pool *workers;

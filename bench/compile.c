@@ -4,11 +4,12 @@
  * Builds the training step of a large Transformer for several meshes, each in a process of its own,
  * and prints time, instructions and peak memory. All lines should be about equal: the compiler's
  * work must not grow with the number of processors. Nothing runs. */
+#include "measure.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "train/lm.h"
@@ -24,13 +25,6 @@ static const char *const keys[] = {"model.d_model=4096",
                                    "train.optimizer=adam",
                                    "model.vocab=32768",
                                    "layout=batch:rows;vocab:cols;d_ff:cols;heads:cols"};
-
-static double now(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
 
 static mtf_status set_keys(config *c, const char *layers, const char *mesh, mtf_err *err)
 {
@@ -57,12 +51,12 @@ static int compile(const char *layers, const char *mesh, figures *f)
     mtf_err err = {0};
     config_defaults(&c);
     mtf_status st = set_keys(&c, layers, mesh, &err);
-    const double before = now();
+    const double before = measure_now();
     const lm_request r = {.parts = LM_TRAIN, .vocab = c.model.vocab, .strict = true, .dtype = -1};
     if (st == MTF_OK) st = lm_open(&c, &r, &m, NULL, &err);
     if (st == MTF_OK) {
         const mtf_totals t = mtf_program_totals(m->micro[0].program);
-        *f = (figures){now() - before, t.instructions, m->parameters};
+        *f = (figures){measure_now() - before, t.instructions, m->parameters};
     } else {
         fprintf(stderr, "%s\n", err.text);
     }
@@ -92,12 +86,6 @@ static bool measure(const char *layers, const char *mesh, figures *f, double *me
     return heard && status == 0;
 }
 
-static int by_size(const void *a, const void *b)
-{
-    const double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
 enum { MAX_REPEATS = 99 };
 
 int main(int argc, char **argv)
@@ -114,8 +102,7 @@ int main(int argc, char **argv)
             if (!measure(layers, meshes[i], &f, &megabytes)) return 1;
             seconds[k] = f.seconds;
         }
-        qsort(seconds, (size_t)repeats, sizeof *seconds, by_size);
-        printf("%-16s %8.4f %13lld %11.3fe9 %9.1f\n", meshes[i], seconds[repeats / 2],
+        printf("%-16s %8.4f %13lld %11.3fe9 %9.1f\n", meshes[i], measure_median(seconds, repeats),
                (long long)f.instructions, (double)f.parameters / 1e9, megabytes);
     }
     return 0;

@@ -3,10 +3,11 @@
  * as GFLOP/s and as a share of the measured peak, with 1 and 2 threads.
  *
  *     build/bench/gemm [f32|f64] [pattern]     runs the shapes whose name contains the pattern */
+#include "measure.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "../tests/transformer_shapes.h"
 #include "base/element.h"
@@ -29,21 +30,14 @@ static void run_grains(void *ctx, int64_t begin, int64_t end, int worker)
     gemm_run(j->g, j->a, j->b, j->c, j->work[worker], begin, end);
 }
 
-static double now(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
-
 /* Least seconds of one product: the machine may be shared. */
 static double measure(job *j, pool *p, int64_t chunk)
 {
     double best = 1e30;
     for (int i = 0; i < REPEATS; i++) {
-        const double start = now();
+        const double start = measure_now();
         pool_for(p, gemm_grains(j->g), chunk, run_grains, j);
-        const double seconds = now() - start;
+        const double seconds = measure_now() - start;
         if (seconds < best) best = seconds;
     }
     return best;

@@ -173,7 +173,8 @@ GRADIENT(sigmoid)
 }
 ROW(sigmoid, "out = 1 / (1 + e^-x)", tile_infer_float1, sample_of, NULL)
 
-/* NaN > 0 is false: x + x keeps a NaN visible instead of turning it into 0. */
+/* A maximum with 0 is as fast; a row, because the gradient is found from the result alone.
+ * NaN > 0 is false: x + x keeps a NaN visible instead of turning it into 0. */
 TILE_FLOAT_1(relu_tile, x > 0 ? x : (x != x ? x : 0.0f), x > 0 ? x : (x != x ? x : 0.0))
 GRADIENT(relu)
 {

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Operations that touch every element once or a few times, on one processor with one thread: time,
- * and bytes of operand and result per second. `copy` (a transpose that keeps the order) is the
- * measure.
+ * and bytes of operand and result per second. `scale` reads and writes each once: the measure.
  *
  *     build/bench/ops [REPEATS [NAME]] */
 #include "measure.h"

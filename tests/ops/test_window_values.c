@@ -20,7 +20,7 @@ static void shape_surgery(void **state)
     (void)state;
     eval e = eval_open();
     mtf_tensor *x = INPUT(&e, MATRIX(2, 4), MTF_F64, 1, 2, 3, 4, 5, 6, 7, 8);
-    mtf_tensor *y = INPUT(&e, MATRIX(2, 1), MTF_F64, 10, 20), *part[2];
+    mtf_tensor *y = INPUT(&e, MATRIX(2, 1), MTF_F64, 10, 20), *part[2], *twice = mtf_scale(y, 2);
     mtf_tensor *flags = INPUT(&e, VECTOR(3), MTF_BOOL, 1, 0, 1);
     static const int64_t sizes[] = {1, 3};
     mtf_split(x, "b", 2, sizes, part);
@@ -40,8 +40,8 @@ static void shape_surgery(void **state)
         EXPECT_ON(&e, m, l, eval_gradient(part[1], x), 0, 0, 1, 1, 1, 0, 1, 1, 1);
         /* Parts that have no gradient are zeros in that of the whole, where the original fails. */
         EXPECT_ON(&e, m, l, eval_gradient(last, x), 0, 2, 0, 0, 1, 2, 0, 0, 1);
-        EXPECT_ON(&e, m, ln, mtf_stack(2, (mtf_tensor *[]){y, y}, "n", -1), 0, 10, 10, 20, 20);
-        EXPECT_ON(&e, m, ln, mtf_stack(2, (mtf_tensor *[]){y, y}, "n", 0), 0, 10, 20, 10, 20);
+        EXPECT_ON(&e, m, ln, mtf_stack(2, (mtf_tensor *[]){y, twice}, "n", -1), 0, 10, 20, 20, 40);
+        EXPECT_ON(&e, m, ln, mtf_stack(2, (mtf_tensor *[]){y, twice}, "n", 0), 0, 10, 20, 20, 40);
         EXPECT_ON(&e, m, la, mtf_shift(flags, "a", 1, true), 0, 1, 1, 0);
     }
     const mtf_window w[] = {{"a", 1, 1}, {"b", 2, 2}};

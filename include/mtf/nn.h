@@ -23,7 +23,7 @@ extern "C" {
  * the types of mtf_variable_types_for: those for bf16 are stored as f32. */
 
 /* A trainable variable that begins as normal numbers of deviation `stddev` with mean 0, none beyond
- * 2.3 deviations; with deviation 0 as zeros. */
+ * 2.3 deviations; with deviation 0 as zeros. Fails for a negative one. */
 mtf_tensor *mtf_weight(mtf_graph *g, const char *name, mtf_shape shape, double stddev,
                        mtf_dtype type);
 /* The same with types of its own (mtf_variable_typed). Layers read weights with mtf_variable_read.

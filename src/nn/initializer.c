@@ -66,6 +66,9 @@ mtf_tensor *mtf_weight_typed(mtf_graph *g, const char *name, mtf_shape shape, do
                              mtf_variable_types types)
 {
     const mtf_dtype type = types.stored;
+    if (!(stddev >= 0 && isfinite(stddev)))
+        return graph_fail(g, "weight '%s': the deviation is %g; it must be at least 0 and finite",
+                          name ? name : "NULL", stddev);
     mtf_scope_push(g, name);
     mtf_tensor *initial =
         stddev > 0 ? random_values(g, shape, MTF_DISTRIBUTION_TRUNCATED_NORMAL, stddev, type)

@@ -55,6 +55,9 @@ MISTAKE(batch_norm_without_room, without_room(p))
 MISTAKE(infinite_jitter, mtf_multiplicative_jitter(p->x, "j", inf))
 MISTAKE(dropout_of_integers,
         mtf_dropout_keep(p->i, "d", mtf_constant(p->g, 1, MTF_SCALAR, MTF_I32), MTF_SCALAR))
+MISTAKE(negative_deviation, mtf_weight(p->g, "w2", MTF_SHAPE(a), -1.0, MTF_F32))
+MISTAKE(deviation_is_nan,
+        mtf_dense_weight(p->g, "w2", MTF_SHAPE(a), MTF_SHAPE(b), (double)NAN, MTF_F32))
 MISTAKE(infinite_z_loss,
         mtf_softmax_cross_entropy(p->x, p->i, "b", &(mtf_softmax_loss){.z_loss = inf}))
 
@@ -64,7 +67,8 @@ static const mistake_row mistakes[] = {
     MISTAKE_ROW(clusters_are_null),       MISTAKE_ROW(ids_have_the_model),
     MISTAKE_ROW(ids_have_the_inner_dim),  MISTAKE_ROW(norm_by_infinity),
     MISTAKE_ROW(batch_norm_without_room), MISTAKE_ROW(infinite_jitter),
-    MISTAKE_ROW(dropout_of_integers),     MISTAKE_ROW(infinite_z_loss),
+    MISTAKE_ROW(dropout_of_integers),     MISTAKE_ROW(negative_deviation),
+    MISTAKE_ROW(deviation_is_nan),        MISTAKE_ROW(infinite_z_loss),
 };
 
 static void every_mistake_has_its_message(void **state)

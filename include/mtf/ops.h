@@ -186,8 +186,8 @@ mtf_tensor *mtf_reshape(mtf_tensor *x, mtf_shape shape);
 /* x with its dim `from` called `to`. */
 mtf_tensor *mtf_rename(mtf_tensor *x, const char *from, const char *to);
 
-/* ---- other elements of a dim; any type. All of these work over dims that are split: each element
- * travels straight to the processor that needs it. ---- */
+/* ---- other elements of a dim; any type. All of these work over dims that are split: but for
+ * dynamic_shift each element travels straight to the processor that needs it. ---- */
 
 /* out[.., i, ..] = x[.., begin + i, ..] for i in [0, size) along `dim`; the elements must exist. */
 mtf_tensor *mtf_slice(mtf_tensor *x, const char *dim, int64_t begin, int64_t size);

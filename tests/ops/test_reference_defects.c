@@ -46,7 +46,7 @@ static void c1_reshape_keeps_the_order(void **state)
     eval_close(&e);
 }
 
-/* C2: legal layouts under which a reshape ended in an inner error, or was not implemented. */
+/* C2: legal layouts under which a reshape ended in an inner error, or was refused. */
 static void c2_every_layout_of_a_reshape_works(void **state)
 {
     (void)state;

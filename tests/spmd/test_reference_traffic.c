@@ -117,7 +117,7 @@ static void reshapes(void **state)
     expect_moved(&e, "p:2", "a:p;c:p", back, "");
     expect_moved(&e, "p:2", "a:p", back, "");
     expect_moved(&e, "p:2", "b:p", back, "");
-    expect_moved(&e, "p:2", "b:p;c:p", back, "all_to_all p 12"); /* not implemented there */
+    expect_moved(&e, "p:2", "b:p;c:p", back, "all_to_all p 12"); /* refused there */
     expect_moved(&e, "p:2", "y:p", other, "");
     /* These three fail there (defect C2). */
     expect_moved(&e, "p:2", "x:p", other, "");

@@ -134,7 +134,8 @@ static lm *small_model(config *c, const char *layout, const char *optimizer)
 }
 
 /* No random order gets worse, and from most the pass comes back to about what the order of the
- * graph needs: one in fifteen stays more than 2 % above. */
+ * graph needs: of 80 here five stay more than 2 % above, by one activation that is live at the
+ * peak, which is 3 % of it. */
 static void no_order_becomes_worse(void **state)
 {
     (void)state;
@@ -156,10 +157,10 @@ static void no_order_becomes_worse(void **state)
             pass_schedule(p);
             const int64_t after = memory_slab(p);
             program_verify(p, "a shuffled order");
-            assert_true(after <= before);
+            assert_true(after <= before && after <= built + built / 32);
             far += after > built + built / 50;
         }
-        assert_true(4 * far <= TRIALS);
+        assert_true(6 * far <= TRIALS);
         lm_close(&m);
         config_free(&c);
     }
